@@ -1,0 +1,35 @@
+# `make solve` and `make test` work on a fresh clone with nothing but python3, make and an index.
+VENV := .venv
+PIP := $(VENV)/bin/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
+
+.PHONY: solve test check format clean
+
+solve: $(VENV)/core
+	$(VENV)/bin/tiltrm solve --watch
+
+test: $(VENV)/dev
+	$(VENV)/bin/python -m pytest -n 2
+
+check: $(VENV)/dev
+	$(VENV)/bin/ruff format --check .
+	$(VENV)/bin/ruff check .
+	$(VENV)/bin/mypy
+	$(MAKE) test
+
+format: $(VENV)/dev
+	$(VENV)/bin/ruff format .
+	$(VENV)/bin/ruff check --fix .
+
+clean:
+	rm -rf $(VENV) build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis
+
+$(VENV)/bin/python:
+	python3 -m venv $(VENV)
+
+$(VENV)/core: pyproject.toml constraints.txt | $(VENV)/bin/python
+	$(PIP) -e .
+	touch $@
+
+$(VENV)/dev: pyproject.toml constraints.txt | $(VENV)/bin/python
+	$(PIP) -e ".[dev]"
+	touch $@ $(VENV)/core
