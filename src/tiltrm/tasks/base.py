@@ -1,0 +1,166 @@
+"""What a task is: text <-> tokens, rules that need no solution, pictures, symmetries.
+
+Tokens are small integers, 0 is the pad. A tensor of tokens ends in the dimension `cell`.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+import torch
+from torch import Tensor
+
+PAD = 0
+
+
+class Task(Protocol):
+    """A grid task. Objects are frozen: `tiltrm.tasks.sudoku.SUDOKU`, `tiltrm.tasks.maze.MAZE`."""
+
+    @property
+    def name(self) -> str:
+        """The name that `tiltrm.tasks.by_name` knows."""
+
+    @property
+    def side(self) -> int:
+        """Cells in a row."""
+
+    @property
+    def cells(self) -> int:
+        """Cells in a puzzle: side x side."""
+
+    @property
+    def vocabulary(self) -> int:
+        """Token ids, the pad id 0 among them."""
+
+    def encode(self, text: str, *, answer: bool = False) -> Tensor:
+        """Text -> (cell,) uint8; raises PuzzleError. `answer` reads a solution, not a question."""
+
+    def encode_all(self, texts: Sequence[str], *, answer: bool = False) -> Tensor:
+        """Texts -> (puzzle, cell) uint8; raises the PuzzleError of the first bad one."""
+
+    def decode(self, tokens: Tensor) -> str:
+        """(cell,) -> one line of text; '?' for an id outside the vocabulary."""
+
+    def clean(self, line: str) -> str:
+        """A line of a file without its end and without a comment, where the task has these."""
+
+    def width(self, line: str) -> int:
+        """Cells that a clean line seems to hold; 0 where it is empty or a ruling."""
+
+    def well_formed(self, tokens: Tensor, *, answer: bool = False) -> Tensor:
+        """(..., cell) -> (...) bool: whether `encode` would give these tokens."""
+
+    def given(self, puzzle: Tensor) -> Tensor:
+        """(..., cell) -> (..., cell) bool: the cells that an answer must not change."""
+
+    def violations(self, puzzle: Tensor, answer: Tensor) -> Tensor:
+        """Two (..., cell) that broadcast -> (...) int64: broken rules; 0 where none is."""
+
+    def is_solved(self, puzzle: Tensor, answer: Tensor) -> Tensor:
+        """Two (..., cell) that broadcast -> (...) bool: right by the rules, no label needed."""
+
+    def symmetry(self, puzzles: int, generator: torch.Generator) -> "Symmetry":
+        """One random symmetry for each puzzle, drawn on the generator's device."""
+
+    def symmetries(
+        self, tokens: Tensor, answers: Tensor, generator: torch.Generator
+    ) -> tuple[Tensor, Tensor]:
+        """Both (puzzle, cell), moved by one random symmetry for each puzzle."""
+
+    def generate(self, seed: int) -> tuple[Tensor, Tensor]:
+        """A puzzle of one's own and its answer, both (cell,) uint8; the same for the same seed."""
+
+    def render(
+        self,
+        puzzle: Tensor,
+        answer: Tensor | None = None,
+        confidence: Tensor | None = None,
+        *,
+        colour: bool = True,
+    ) -> str:
+        """The grid for a terminal; confidence (cell,) in [0, 1] gives the colour."""
+
+    def picture(
+        self,
+        puzzle: Tensor,
+        answer: Tensor | None = None,
+        confidence: Tensor | None = None,
+        *,
+        wrong: Tensor | None = None,
+    ) -> str:
+        """The grid as SVG text; wrong (cell,) bool marks cells."""
+
+
+@dataclass(frozen=True)
+class Symmetry:
+    """One symmetry for each puzzle: cells move, then ids are renamed.
+
+    new[i] = names[old[source[i]]]. Undone exactly by `undo`, so that answers to different views
+    of a puzzle can be compared. Proved by tests/tasks/test_symmetry.py.
+    """
+
+    source: Tensor  # (puzzle, cell): where each cell comes from
+    names: Tensor  # (puzzle, vocabulary): the new id of each id
+
+    def apply(self, tokens: Tensor) -> Tensor:
+        """(puzzle, ..., cell) -> the same shape and dtype, moved."""
+        return _rename(_move(tokens, self.source), self.names)
+
+    def undo(self, tokens: Tensor) -> Tensor:
+        """The inverse of `apply`."""
+        return _move(_rename(tokens, self.names.argsort(-1)), self.source.argsort(-1))
+
+
+def _along(table: Tensor, tokens: Tensor) -> Tensor:
+    """(puzzle, n) stretched over the middle dimensions of (puzzle, ..., cell)."""
+    middle = tokens.shape[1:-1]
+    shape = (table.shape[0], *(1 for _ in middle), table.shape[1])
+    return table.view(shape).expand(-1, *middle, -1)
+
+
+def _move(tokens: Tensor, source: Tensor) -> Tensor:
+    return tokens.gather(-1, _along(source, tokens))
+
+
+def _rename(tokens: Tensor, names: Tensor) -> Tensor:
+    return _along(names, tokens).gather(-1, tokens.long()).to(tokens.dtype)
+
+
+def permutations(rows: int, size: int, generator: torch.Generator) -> Tensor:
+    """Independent uniform permutations of range(size): (rows, size) int64."""
+    return torch.rand(rows, size, generator=generator, device=generator.device).argsort(-1)
+
+
+def place(cell: int, side: int) -> str:
+    """A cell in words, counted from 1: 'row 3, column 7'."""
+    return f"row {cell // side + 1}, column {cell % side + 1}"
+
+
+def encode_all(
+    task: Task, alphabet: dict[str, int], texts: Sequence[str], *, answer: bool
+) -> Tensor:
+    """`Task.encode_all`: all texts at once where each is a line and right, else one by one."""
+    tokens = _table_lookup(texts, alphabet, task.cells)
+    if tokens is not None and bool(task.well_formed(tokens, answer=answer).all()):
+        return tokens
+    rows = [task.encode(text, answer=answer) for text in texts]
+    return torch.stack(rows) if rows else torch.empty(0, task.cells, dtype=torch.uint8)
+
+
+def _table_lookup(texts: Sequence[str], alphabet: dict[str, int], cells: int) -> Tensor | None:
+    """One-line texts -> (puzzle, cell) uint8, or None where one of them is not plain."""
+    joined = "".join(texts)
+    if not joined.isascii() or any(len(text) != cells for text in texts):
+        return None
+    table = np.full(128, PAD, dtype=np.uint8)  # a character outside the alphabet is a pad
+    for character, token in alphabet.items():
+        table[ord(character)] = token
+    codes = np.frombuffer(joined.encode("ascii"), dtype=np.uint8)
+    return torch.from_numpy(table[codes].reshape(len(texts), cells))
+
+
+def decode(characters: str, tokens: Tensor) -> str:
+    """`Task.decode`: the characters of the ids 1, 2, ...; '?' for any other id."""
+    known = range(1, len(characters) + 1)
+    return "".join(characters[token - 1] if token in known else "?" for token in tokens.tolist())

@@ -1,0 +1,181 @@
+"""The maze: draw a shortest way from S to G. Ids: 0 pad, 1 '#', 2 ' ', 3 'S', 4 'G', 5 'o'."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cache
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+
+from tiltrm.errors import SettingsError
+from tiltrm.tasks import base, maze_draw, maze_generate, maze_rules, maze_text
+from tiltrm.tasks.base import Symmetry
+from tiltrm.tasks.maze_text import CHARACTERS, FREE, GOAL, PATH, START, WALL
+
+
+class Judgement(NamedTuple):
+    """An answer judged three ways, each (...) bool."""
+
+    exact: Tensor  # equals the label; of several shortest paths only one does
+    shortest_valid: Tensor  # a valid path, and none is shorter
+    valid: Tensor  # a path from S to G and nothing else changed
+
+
+@dataclass(frozen=True)
+class Maze:
+    """A square maze of `side` x `side` cells."""
+
+    side: int = 30
+
+    def __post_init__(self) -> None:
+        if self.side < 2:
+            raise SettingsError(f"the side of a maze must be at least 2 cells, got {self.side}")
+
+    @property
+    def name(self) -> str:
+        return "maze" if self.side == 30 else f"maze{self.side}"
+
+    @property
+    def cells(self) -> int:
+        return self.side**2
+
+    @property
+    def vocabulary(self) -> int:
+        return len(CHARACTERS) + 1
+
+    def encode(self, text: str, *, answer: bool = False) -> Tensor:
+        """One line of all cells, or a line for each row -> (cell,) uint8."""
+        return torch.tensor(maze_text.read(text, self.side, answer=answer), dtype=torch.uint8)
+
+    def encode_all(self, texts: Sequence[str], *, answer: bool = False) -> Tensor:
+        """Texts -> (puzzle, cell) uint8, at once where all are one line and right."""
+        return base.encode_all(self, maze_text.alphabet(), texts, answer=answer)
+
+    def decode(self, tokens: Tensor) -> str:
+        """(cell,) -> one line; '?' for an id that is no maze token."""
+        return base.decode(CHARACTERS, tokens)
+
+    def clean(self, line: str) -> str:
+        """The line without its end. Spaces and '#' are cells."""
+        return line.rstrip("\r\n")
+
+    def width(self, line: str) -> int:
+        """Every character is a cell."""
+        return len(line)
+
+    def well_formed(self, tokens: Tensor, *, answer: bool = False) -> Tensor:
+        """Whether all ids are known, S and G stand there once, and no path in a question."""
+        allowed = (tokens >= WALL) & (tokens <= (PATH if answer else GOAL))
+        return allowed.all(-1) & (self._endless(tokens) == 0)
+
+    def given(self, puzzle: Tensor) -> Tensor:
+        """Walls, S and G."""
+        return (puzzle == WALL) | (puzzle == START) | (puzzle == GOAL)
+
+    def violations(self, puzzle: Tensor, answer: Tensor) -> Tensor:
+        """Changed cells + path cells with a wrong number of path neighbours + cut-off path cells.
+
+        S and G must have one path neighbour and every 'o' two, so a path that touches itself does
+        not count: its cells do not say which way it runs, and it is never shortest. Zero exactly
+        for a valid path. Proved by tests/tasks/test_maze.py::test_violations_are_zero_iff_valid.
+        """
+        changed = ((answer != puzzle) & ~self._drawn(puzzle, answer)).sum(-1)
+        start, goal = self._grid(puzzle == START), self._grid(puzzle == GOAL)
+        path = self._grid(self._drawn(puzzle, answer)) | start | goal
+        wanted = 2 - (start | goal).to(torch.int8)
+        bent = path & (maze_rules.neighbours(path) != wanted)
+        lost = path & ~maze_rules.reachable(start.expand_as(path), path)
+        broken = (bent.to(torch.int8) + lost.to(torch.int8)).flatten(-2).sum(-1)
+        return changed + broken + self._endless(puzzle)
+
+    def is_solved(self, puzzle: Tensor, answer: Tensor) -> Tensor:
+        """Whether the answer is a valid path and no path is shorter; needs no label."""
+        return self._judge(puzzle, answer)[0]
+
+    def judge(self, puzzle: Tensor, answer: Tensor, label: Tensor) -> Judgement:
+        """Exact, shortest-valid and valid; all (..., cell), broadcast."""
+        shortest, valid = self._judge(puzzle, answer)
+        return Judgement((answer == label).all(-1), shortest, valid)
+
+    def path_length(self, puzzle: Tensor, answer: Tensor) -> Tensor:
+        """Cells of the drawn path, S and G among them: (...) int64."""
+        return self._drawn(puzzle, answer).sum(-1) + 2
+
+    def shortest_length(self, puzzle: Tensor) -> Tensor:
+        """Cells of a shortest path, S and G among them: (...) int64, 0 where there is no way."""
+        grids = (
+            self._grid(puzzle == START),
+            self._grid(puzzle == GOAL),
+            self._grid(puzzle != WALL),
+        )
+        return maze_rules.steps_between(*grids) + 1
+
+    def symmetry(self, puzzles: int, generator: torch.Generator) -> Symmetry:
+        """One of the 8 symmetries of the square for each puzzle."""
+        device = generator.device
+        which = torch.randint(8, (puzzles,), generator=generator, device=device)
+        names = torch.arange(self.vocabulary, device=device).expand(puzzles, -1)
+        return Symmetry(_square(self.side, device)[which], names)
+
+    def symmetries(
+        self, tokens: Tensor, answers: Tensor, generator: torch.Generator
+    ) -> tuple[Tensor, Tensor]:
+        """Puzzles and answers moved by one random symmetry for each puzzle."""
+        symmetry = self.symmetry(tokens.shape[0], generator)
+        return symmetry.apply(tokens), symmetry.apply(answers)
+
+    def generate(self, seed: int, at_least: int | None = None) -> tuple[Tensor, Tensor]:
+        """Random walls, kept when a shortest path has `at_least` cells: 110 for side 30."""
+        question, answer = maze_generate.generate(self.side, seed, at_least)
+        return self.encode(question), self.encode(answer, answer=True)
+
+    def render(
+        self,
+        puzzle: Tensor,
+        answer: Tensor | None = None,
+        confidence: Tensor | None = None,
+        *,
+        colour: bool = True,
+    ) -> str:
+        """Two characters a cell; the path is coloured by confidence, red to green."""
+        return maze_draw.terminal(self.side, puzzle, answer, confidence, colour=colour)
+
+    def picture(
+        self,
+        puzzle: Tensor,
+        answer: Tensor | None = None,
+        confidence: Tensor | None = None,
+        *,
+        wrong: Tensor | None = None,
+    ) -> str:
+        """SVG text; unsure cells are shaded, wrong ones marked."""
+        return maze_draw.svg_text(self.side, puzzle, answer, confidence, wrong)
+
+    def _grid(self, flags: Tensor) -> Tensor:
+        return flags.view(*flags.shape[:-1], self.side, self.side)
+
+    def _drawn(self, puzzle: Tensor, answer: Tensor) -> Tensor:
+        """Cells where the answer may and does draw the path."""
+        return (puzzle == FREE) & (answer == PATH)
+
+    def _endless(self, puzzle: Tensor) -> Tensor:
+        """How many of S and G do not stand in the puzzle exactly once: (...) int64."""
+        ends = [(puzzle == token).sum(-1) != 1 for token in (START, GOAL)]
+        return ends[0].long() + ends[1].long()
+
+    def _judge(self, puzzle: Tensor, answer: Tensor) -> tuple[Tensor, Tensor]:
+        valid = self.violations(puzzle, answer) == 0
+        short = self.path_length(puzzle, answer) == self.shortest_length(puzzle)
+        return valid & short, valid
+
+
+@cache
+def _square(side: int, device: torch.device) -> Tensor:
+    """Where each cell comes from under the 8 symmetries of the square: (8, cell)."""
+    grid = torch.arange(side * side, device=device).view(side, side)
+    turned = [torch.rot90(face, turns) for face in (grid, grid.T) for turns in range(4)]
+    return torch.stack(turned).flatten(1)
+
+
+MAZE = Maze(30)

@@ -1,0 +1,239 @@
+"""The maze: text, rules, judgement, generator."""
+
+from collections import deque
+
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tiltrm.errors import PuzzleError, SettingsError
+from tiltrm.tasks import MAZE, Maze
+from tiltrm.tasks.maze_text import FREE, GOAL, PATH, START, WALL
+
+SMALL = Maze(4)
+QUESTION = "S #G  #      ## "
+SHORTEST = "So#G o#o oooo## "
+
+
+def neighbours(cell: int, side: int) -> list[int]:
+    row, column = divmod(cell, side)
+    places = [(row - 1, column), (row + 1, column), (row, column - 1), (row, column + 1)]
+    return [r * side + c for r, c in places if 0 <= r < side and 0 <= c < side]
+
+
+def breadth_first(ids: list[int], side: int) -> int:
+    """Cells of a shortest path by a plain search, 0 where there is none."""
+    start, goal = ids.index(START), ids.index(GOAL)
+    distance = {start: 1}
+    queue = deque([start])
+    while queue:
+        cell = queue.popleft()
+        for other in neighbours(cell, side):
+            if ids[other] != WALL and other not in distance:
+                distance[other] = distance[cell] + 1
+                queue.append(other)
+    return distance.get(goal, 0)
+
+
+def is_valid(puzzle: list[int], answer: list[int], side: int) -> bool:
+    """Walk from S: one new path cell lies beside every cell until G, and none is left over."""
+    for before, after in zip(puzzle, answer, strict=True):
+        if before != after and (before, after) != (FREE, PATH):
+            return False
+    path = {cell for cell, token in enumerate(answer) if token in (PATH, START, GOAL)}
+    cell, seen = puzzle.index(START), {puzzle.index(START)}
+    while cell != puzzle.index(GOAL):
+        ahead = [other for other in neighbours(cell, side) if other in path - seen]
+        if len(ahead) != 1:
+            return False
+        cell = ahead[0]
+        seen.add(cell)
+    return seen == path
+
+
+@st.composite
+def mazes(draw: st.DrawFn, side: int = 4) -> list[int]:
+    ids = draw(st.lists(st.sampled_from((FREE, FREE, WALL)), min_size=side**2, max_size=side**2))
+    start, goal = draw(st.lists(st.integers(0, side**2 - 1), min_size=2, max_size=2, unique=True))
+    ids[start], ids[goal] = START, GOAL
+    return ids
+
+
+@st.composite
+def drawn(draw: st.DrawFn, side: int = 4) -> tuple[list[int], list[int]]:
+    """A maze and an answer: a random walk from S made into 'o', some through walls, some spoilt."""
+    puzzle = draw(mazes(side))
+    answer = list(puzzle)
+    cell, chance = puzzle.index(START), draw(st.randoms(use_true_random=False))
+    passable = draw(st.sampled_from([(FREE,), (FREE, WALL)]))
+    for _ in range(draw(st.integers(0, 12))):
+        ahead = [c for c in neighbours(cell, side) if answer[c] in (*passable, GOAL)]
+        if not ahead or answer[cell] == GOAL:
+            break
+        cell = chance.choice(ahead)
+        if answer[cell] != GOAL:
+            answer[cell] = PATH
+    for where, token in draw(
+        st.lists(st.tuples(st.integers(0, side**2 - 1), st.integers(0, 6)), max_size=2)
+    ):
+        answer[where] = token
+    return puzzle, answer
+
+
+@given(st.text() | st.text("# SGo\nx", max_size=30))
+@settings(deadline=None, max_examples=300)
+def test_encode_raises_nothing_but_puzzle_error(text: str) -> None:
+    for answer in (False, True):
+        try:
+            tokens = SMALL.encode(text, answer=answer)
+        except PuzzleError:
+            continue
+        assert SMALL.well_formed(tokens, answer=answer)
+
+
+@given(mazes())
+def test_decode_undoes_encode(ids: list[int]) -> None:
+    text = SMALL.decode(torch.tensor(ids))
+    lines = "\n".join(text[i : i + 4] for i in range(0, 16, 4))
+    for form in (text, text + "\n", lines, lines.replace("\n", "\r\n") + "\r\n", "\n" + lines):
+        assert SMALL.encode(form).tolist() == ids
+    assert SMALL.encode_all([text, text]).tolist() == [ids, ids]
+
+
+@given(st.lists(st.integers(0, 6), min_size=4, max_size=4), st.booleans())
+def test_well_formed_is_what_encode_accepts(ids: list[int], answer: bool) -> None:
+    task, tokens = Maze(2), torch.tensor(ids, dtype=torch.uint8)
+    try:
+        again = task.encode(task.decode(tokens), answer=answer)
+    except PuzzleError:
+        assert not task.well_formed(tokens, answer=answer)
+    else:
+        assert torch.equal(again, tokens)
+        assert task.well_formed(tokens, answer=answer)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        (" " * 15, "expected 16 cells, got 15; spaces"),
+        ("S  G\n    \n    ", "expected 4 lines of 4 cells, got 3 lines"),
+        ("S  G\n    \n  \n    ", "expected 4 cells in row 3, got 2"),
+        ("S  G\n    \n  x \n    ", "got 'x' at row 3, column 3"),
+        ("S  G" + "o" + " " * 11, "got 'o' at row 2, column 1"),
+        ("   G" + " " * 12, "expected exactly one 'S', got none"),
+        ("S GG" + " " * 12, r"exactly one 'G', got 2 \(row 1, column 3; row 1, column 4\)"),
+    ],
+)
+def test_errors_name_the_cells(text: str, message: str) -> None:
+    with pytest.raises(PuzzleError, match=message):
+        SMALL.encode(text)
+
+
+def test_an_answer_may_draw_and_a_question_may_not() -> None:
+    assert SMALL.encode_all([SHORTEST], answer=True)[0].tolist() == [
+        3, 5, 1, 4, 2, 5, 1, 5, 2, 5, 5, 5, 5, 1, 1, 2,
+    ]  # fmt: skip
+    with pytest.raises(PuzzleError, match="no path drawn"):
+        SMALL.encode_all([QUESTION, SHORTEST])
+
+
+@given(drawn())
+@settings(deadline=None, max_examples=300)
+def test_violations_are_zero_iff_valid(pair: tuple[list[int], list[int]]) -> None:
+    puzzle, answer = pair
+    found = SMALL.violations(torch.tensor(puzzle), torch.tensor(answer))
+    assert (found == 0) == is_valid(puzzle, answer, 4)
+
+
+@given(mazes(5))
+@settings(deadline=None, max_examples=200)
+def test_shortest_length_equals_a_plain_search(ids: list[int]) -> None:
+    assert Maze(5).shortest_length(torch.tensor(ids)) == breadth_first(ids, 5)
+
+
+@given(drawn())
+@settings(deadline=None, max_examples=200)
+def test_solved_means_valid_and_shortest(pair: tuple[list[int], list[int]]) -> None:
+    puzzle, answer = pair
+    tokens = torch.tensor(puzzle), torch.tensor(answer)
+    right = is_valid(puzzle, answer, 4) and answer.count(PATH) + 2 == breadth_first(puzzle, 4)
+    assert SMALL.is_solved(*tokens) == right
+
+
+def test_a_loop_apart_from_the_path_is_no_path() -> None:
+    task = Maze(6)
+    question = "SG    " + " " * 30
+    loop = "SG    " + "      " + "   ooo" + "   o o" + "   ooo" + "      "
+    puzzle, answer = task.encode(question), task.encode(loop, answer=True)
+    assert task.violations(puzzle, answer) == 8  # every degree is right; no cell is reached
+    assert task.is_solved(puzzle, puzzle)
+
+
+def test_the_three_judgements_differ() -> None:
+    task = Maze(3)
+    puzzle = task.encode("S       G")
+    label = task.encode("Soo  o  G", answer=True)
+    tie = task.encode("S  o  ooG", answer=True)
+    wide = Maze(5)
+    long = wide.encode("S ooo" "o o o" "ooo o" "    o" "    G", answer=True)  # fmt: skip
+    found = task.judge(puzzle, torch.stack([label, tie, puzzle]), label)
+    assert found.exact.tolist() == [True, False, False]
+    assert found.shortest_valid.tolist() == [True, True, False]
+    assert found.valid.tolist() == [True, True, False]
+    longer = wide.judge(wide.encode("S" + " " * 23 + "G"), long, long)
+    assert [bool(flag) for flag in longer] == [True, False, True]
+    assert wide.path_length(wide.encode("S" + " " * 23 + "G"), long) == 13
+
+
+def test_a_path_through_a_wall_is_no_path() -> None:
+    puzzle, answer = Maze(3).encode("S#G      "), Maze(3).encode("SoG      ", answer=True)
+    assert Maze(3).violations(puzzle, answer) > 0
+    assert not Maze(3).judge(puzzle, answer, answer).valid
+
+
+def test_no_way_is_never_solved() -> None:
+    puzzle = Maze(2).encode("S##G")
+    assert Maze(2).shortest_length(puzzle) == 0
+    assert not Maze(2).is_solved(puzzle, puzzle)
+
+
+def test_a_puzzle_without_ends_is_never_solved() -> None:
+    empty = torch.full((16,), FREE)
+    assert SMALL.violations(empty, empty) > 0
+
+
+def test_violations_broadcast_over_particles() -> None:
+    puzzle = SMALL.encode(QUESTION)
+    answers = torch.stack([SMALL.encode(SHORTEST, answer=True), puzzle, puzzle])
+    cloud = torch.stack([answers, answers.flip(0)])  # (2, 3, cell)
+    found = SMALL.violations(puzzle.expand(2, 1, 16), cloud)
+    assert found.shape == (2, 3)
+    assert torch.equal(found[0], found[1].flip(0))
+    assert found[0].tolist() == [int(SMALL.violations(puzzle, a)) for a in answers]
+
+
+def test_given_cells_are_walls_and_ends() -> None:
+    assert SMALL.given(SMALL.encode(QUESTION)).tolist() == [c in "#SG" for c in QUESTION]
+
+
+@pytest.mark.parametrize("seed", [0, 1])
+def test_generated_mazes_are_long_and_labelled(seed: int) -> None:
+    puzzle, answer = MAZE.generate(seed)
+    assert MAZE.is_solved(puzzle, answer)
+    assert MAZE.shortest_length(puzzle) >= 110
+    assert torch.equal(MAZE.generate(seed)[1], answer)
+
+
+def test_generated_walls_are_as_dense_as_the_public_ones() -> None:
+    walls = torch.stack([MAZE.generate(seed)[0] == WALL for seed in range(12)]).float().mean()
+    assert 0.34 < walls < 0.40  # .371 +- .027 a maze in Maze-Hard
+
+
+def test_generator_fits_small_sides_and_says_when_it_cannot() -> None:
+    puzzle, answer = Maze(6).generate(0)
+    assert Maze(6).is_solved(puzzle, answer)
+    with pytest.raises(SettingsError, match="got 5"):
+        Maze(2).generate(0, at_least=5)
+    with pytest.raises(SettingsError, match="at least 2"):
+        Maze(1)
