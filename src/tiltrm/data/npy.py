@@ -1,0 +1,105 @@
+"""Preprocessed folders of HRM and TinyRecursiveModels: dataset.json and NPY arrays.
+
+Ids are the same as here. Only inputs and labels are read: in both tasks an example is a puzzle,
+so the identifiers and the two index arrays say nothing more.
+"""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from tiltrm.data import encode, guess
+from tiltrm.data.puzzles import Puzzles
+from tiltrm.errors import DataError
+from tiltrm.tasks.base import Task
+
+DESCRIPTION = "dataset.json"
+MAX_DESCRIPTION = 10**6  # bytes
+IGNORED = -100  # what PyTorch's losses leave out, beside the folder's own ignore_label_id
+
+
+def read(folder: Path, task: Task | None = None, limit: int | None = None) -> Puzzles:
+    """One split: a folder that holds dataset.json. Ignored labels are copied from the question."""
+    about = _description(folder / DESCRIPTION)
+    cells, vocabulary = _whole(about, "seq_len"), _whole(about, "vocab_size")
+    task = task or guess.by_cells(cells)
+    if (cells, vocabulary) != (task.cells, task.vocabulary):
+        raise DataError(
+            f"expected {task.cells} cells and {task.vocabulary} ids for {task.name}, "
+            f"got {cells} and {vocabulary}"
+        )
+    stems = [folder / name for name in _sets(about)]
+    questions = torch.cat([_tokens(f"{stem}__inputs.npy", cells, limit) for stem in stems])[:limit]
+    labels = torch.cat([_tokens(f"{stem}__labels.npy", cells, limit) for stem in stems])[:limit]
+    if len(questions) != len(labels) or not len(questions):
+        raise DataError(f"expected as many labels as inputs, got {len(labels)}, {len(questions)}")
+    ignored = labels == IGNORED
+    if "ignore_label_id" in about and about["ignore_label_id"] is not None:
+        ignored |= labels == _whole(about, "ignore_label_id")
+    answers = None if ignored.all() else torch.where(ignored, questions, labels)
+    return _checked(task, questions, answers)
+
+
+def _checked(task: Task, questions: Tensor, answers: Tensor | None) -> Puzzles:
+    for what, tokens in (("inputs", questions), ("labels", answers)):
+        if tokens is None:
+            continue
+        bad = (~task.well_formed(tokens, answer=tokens is answers)).nonzero()
+        if len(bad):
+            number = int(bad[0]) + 1
+            raise DataError(f"{what}: expected {task.name} tokens, got others in row {number}")
+    if answers is not None:
+        encode.check_answers(task, questions, answers)
+        answers = answers.to(torch.uint8)
+    return Puzzles(task, questions.to(torch.uint8), answers)
+
+
+def _description(path: Path) -> dict[str, Any]:
+    try:
+        with path.open("rb") as stream:
+            found = json.loads(stream.read(MAX_DESCRIPTION))
+    except (OSError, ValueError, RecursionError) as error:
+        raise DataError(f"expected a readable {DESCRIPTION}, got: {error}") from error
+    if not isinstance(found, dict):
+        raise DataError(f"expected {DESCRIPTION} to hold an object, got {type(found).__name__}")
+    return found
+
+
+def _whole(about: dict[str, Any], name: str) -> int:
+    value = about.get(name)
+    if not isinstance(value, int) or abs(value) >= 2**31:
+        raise DataError(f"expected a whole number {name!r} in {DESCRIPTION}, got {value!r:.40}")
+    return value
+
+
+def _sets(about: dict[str, Any]) -> list[str]:
+    sets = about.get("sets", ["all"])
+    if not isinstance(sets, list) or not sets or not all(map(_is_plain, sets)):
+        raise DataError(f"expected 'sets' in {DESCRIPTION} to be names, got {sets!r:.80}")
+    return sets
+
+
+def _is_plain(name: object) -> bool:
+    """A file name that stays in its folder."""
+    return isinstance(name, str) and Path(name).name == name
+
+
+def _tokens(path: str, cells: int, limit: int | None) -> Tensor:
+    """An array of ids: (puzzle, cell) int16."""
+    try:
+        # Mapped, not read: a header that promises more than the file holds allocates nothing.
+        found = np.load(path, mmap_mode="r", allow_pickle=False)
+    except Exception as error:  # numpy's header parser lets errors of many kinds through
+        raise DataError(f"expected an NPY array, got: {error}") from error
+    if not isinstance(found, np.ndarray) or found.dtype.kind not in "iu":
+        raise DataError(f"{path}: expected an NPY array of integers, got another kind")
+    if found.ndim != 2 or found.shape[1] != cells or not len(found):
+        raise DataError(f"{path}: expected an array of (puzzle, {cells}), got {found.shape}")
+    part = found[:limit]
+    if part.min() < -(2**15) or part.max() >= 2**15:
+        raise DataError(f"{path}: expected token ids, got numbers as large as {part.max()}")
+    return torch.from_numpy(part.astype(np.int16))

@@ -1,0 +1,54 @@
+"""The record that every reader returns."""
+
+from dataclasses import dataclass, replace
+
+import torch
+from torch import Tensor
+
+from tiltrm.errors import DataError
+from tiltrm.tasks.base import Task
+
+
+@dataclass(frozen=True)
+class Puzzles:
+    """Puzzles of one task, in the order of their file."""
+
+    task: Task
+    questions: Tensor  # (puzzle, cell) uint8
+    answers: Tensor | None = None  # (puzzle, cell) uint8
+    ratings: Tensor | None = None  # (puzzle,) int64: how hard, as the dataset says
+    sources: tuple[str, ...] | None = None  # one word a puzzle: the list it comes from
+
+    def __post_init__(self) -> None:
+        shape = (len(self.questions), self.task.cells)
+        if self.questions.shape != shape:
+            raise DataError(
+                f"expected questions of shape {shape}, got {tuple(self.questions.shape)}"
+            )
+        if self.answers is not None and self.answers.shape != shape:
+            raise DataError(f"expected answers of shape {shape}, got {tuple(self.answers.shape)}")
+        for name, column in (("ratings", self.ratings), ("sources", self.sources)):
+            if column is not None and len(column) != len(self):
+                raise DataError(f"expected {len(self)} {name}, got {len(column)}")
+
+    def __len__(self) -> int:
+        return len(self.questions)
+
+    def take(self, index: Tensor | slice) -> "Puzzles":
+        """The puzzles at these places, every column with them."""
+        places = torch.arange(len(self))[index]
+        return replace(
+            self,
+            questions=self.questions[places],
+            answers=None if self.answers is None else self.answers[places],
+            ratings=None if self.ratings is None else self.ratings[places],
+            sources=None
+            if self.sources is None
+            else tuple(self.sources[place] for place in places.tolist()),
+        )
+
+    def labels(self) -> Tensor:
+        """The answers, or a DataError where the file had none."""
+        if self.answers is None:
+            raise DataError("expected puzzles with answers, got none; read a file that has them")
+        return self.answers

@@ -1,0 +1,178 @@
+"""Random bytes, encodings and shapes: a reader returns puzzles or raises a TiltrmError."""
+
+import gzip
+import io
+import json
+import os
+import tempfile
+import tracemalloc
+from contextlib import suppress
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+from hypothesis.extra import numpy as arrays
+
+from tiltrm.data import files, read, read_lines
+from tiltrm.errors import DataError, TiltrmError
+from tiltrm.tasks import MAZE, SUDOKU, Sudoku, Task
+
+TOY = Sudoku(2)
+TASKS = st.sampled_from([None, SUDOKU, TOY, MAZE])
+GOOD_CSV = "source,question,answer,rating\nmade,1.........2.....,,3\n" + "a," * 4
+ENCODINGS = st.sampled_from(["utf-8", "utf-8-sig", "utf-16", "utf-32", "latin-1", "cp500"])
+MANY = settings(deadline=None, max_examples=150)
+
+
+def bytes_of_texts() -> st.SearchStrategy[bytes]:
+    texts = st.text() | st.text('question,answer"\r\n.123456789#SGo \0|-+', max_size=200)
+    return st.builds(lambda text, code: text.encode(code, "replace"), texts, ENCODINGS)
+
+
+def attempt(path: Path, task: Task | None) -> None:
+    """Every way in, each to Puzzles or a TiltrmError; anything else fails the test."""
+    for limit in (None, 1):
+        with suppress(TiltrmError):
+            found = read(path, task, limit=limit)
+            assert found.task.well_formed(found.questions).all()
+    with suppress(TiltrmError):
+        read_lines(path, task)
+
+
+@given(st.binary(max_size=300) | bytes_of_texts(), TASKS, st.booleans())
+@example(GOOD_CSV.encode(), None, False)
+@example(b"question\n" + b"\0" * 81, None, False)
+@example(b'question\n"' + b"." * 200_000 + b'"\n', None, False)
+@example(b"\x1f\x8b", None, False)
+@MANY
+def test_any_file(content: bytes, task: Task | None, zipped: bool) -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "f"
+        path.write_bytes(gzip.compress(content) if zipped else content)
+        attempt(path, task)
+
+
+@given(st.text(), TASKS)
+@MANY
+def test_any_text_for_solving(text: str, task: Task | None) -> None:
+    try:
+        entries = read_lines(text, task)
+    except TiltrmError:
+        return
+    for _, outcome in entries:
+        assert isinstance(outcome, TiltrmError) or outcome.dtype == torch.uint8
+
+
+@given(st.text(max_size=5000), st.none() | st.text(max_size=20))
+@MANY
+def test_any_name(name: str, split: str | None) -> None:
+    if os.path.exists(name):
+        return
+    with pytest.raises(TiltrmError):
+        read(name, split=split)
+
+
+@given(st.integers(1, 400), st.integers(0, 255))
+@settings(deadline=None, max_examples=60)
+def test_a_damaged_gzip(cut: int, flip: int) -> None:
+    content = bytearray(gzip.compress(("question\n" + ("." * 81 + "\n") * 40).encode()))
+    cut = min(cut, len(content) - 1)
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "f.gz"
+        path.write_bytes(content[:-cut])
+        attempt(path, None)
+        content[cut] ^= flip
+        path.write_bytes(content)
+        attempt(path, None)
+
+
+ARRAYS = arrays.arrays(
+    st.sampled_from(["i1", "u1", "i4", ">i8", "u8", "f4", "bool", "c8", "U2", "M8[s]"]),
+    arrays.array_shapes(min_dims=0, max_dims=3, min_side=0, max_side=16),
+)
+LEAVES = st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=5)
+DESCRIPTIONS = st.dictionaries(
+    st.sampled_from(["seq_len", "vocab_size", "ignore_label_id", "sets", "pad_id"]),
+    LEAVES | st.lists(LEAVES, max_size=3) | st.sampled_from([16, 81, 900, 6, 11]),
+)
+
+
+@given(
+    st.binary(max_size=100) | ARRAYS,
+    st.binary(max_size=100) | ARRAYS,
+    st.binary(max_size=100) | DESCRIPTIONS | st.just({"seq_len": 16, "vocab_size": 6}),
+    TASKS,
+)
+@MANY
+def test_any_npy_folder(
+    inputs: bytes | np.ndarray,
+    labels: bytes | np.ndarray,
+    about: bytes | dict[str, object],
+    task: Task | None,
+) -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder)
+        for name, content in (("inputs", inputs), ("labels", labels)):
+            if isinstance(content, np.ndarray):
+                np.save(path / f"all__{name}.npy", content)
+            else:
+                (path / f"all__{name}.npy").write_bytes(content)
+        text = about if isinstance(about, bytes) else json.dumps(about).encode()
+        (path / "dataset.json").write_bytes(text)
+        with suppress(TiltrmError):
+            read(path, task)
+
+
+@given(st.binary(max_size=120))
+@MANY
+def test_any_npy_header(noise: bytes) -> None:
+    buffer = io.BytesIO()
+    np.save(buffer, np.ones((1, 16), np.int32))
+    content = bytearray(buffer.getvalue())
+    content[6 : 6 + len(noise)] = noise
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder)
+        (path / "dataset.json").write_text('{"seq_len": 16, "vocab_size": 6}')
+        for name in ("inputs", "labels"):
+            (path / f"all__{name}.npy").write_bytes(content)
+        with suppress(TiltrmError):
+            read(path)
+
+
+def test_a_deep_description_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "dataset.json").write_text("[" * 200_000)
+    with pytest.raises(DataError, match=r"readable dataset\.json"):
+        read(tmp_path)
+
+
+def test_a_gzip_bomb_ends_early_and_small(tmp_path: Path) -> None:
+    """200 MB without a line end: refused after a million characters, without holding them all."""
+    path = tmp_path / "bomb.gz"
+    with gzip.open(path, "wb", compresslevel=1) as stream:
+        for _ in range(200):
+            stream.write(b"." * 10**6)
+    tracemalloc.start()
+    with pytest.raises(DataError, match="lines of at most 1000000 characters"):
+        read(path)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 20 * 10**6
+
+
+def test_a_bomb_of_short_lines_ends_at_the_limit(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "bomb.csv.gz"
+    path.write_bytes(gzip.compress(b"question\n" + b"\n" * 300_000))
+    assert len(list(files.lines(path))) == 300_001
+    monkeypatch.setattr(files, "MAX_BYTES", 100_000)
+    with pytest.raises(DataError, match="at most 100000 bytes"):
+        read(path)
+
+
+def test_a_folder_that_cannot_be_read_as_a_file(tmp_path: Path) -> None:
+    with pytest.raises(DataError, match="expected a readable file, got: Is a directory"):
+        read_lines(tmp_path)
