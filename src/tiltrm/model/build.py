@@ -1,0 +1,130 @@
+"""A model from its sizes and its tensors: every size checked, every wrong tensor named."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import fields
+from reprlib import repr
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from tiltrm.errors import CheckpointError, SettingsError
+from tiltrm.model.hrm import HRM, HRMConfig
+from tiltrm.model.layers import rotary_table
+from tiltrm.model.trm import TRM, TRMConfig
+
+Model = TRM | HRM
+CONFIGS: Mapping[str, type[TRMConfig]] = {"trm": TRMConfig, "hrm": HRMConfig}
+LIMITS = {  # far above any real model; they keep a broken file from asking for all memory
+    "cells": 2**14, "vocabulary": 2**16, "width": 2**15, "layers": 256, "answer_layers": 256,
+    "heads": 2**12, "prefix": 2**12, "inner_steps": 2**12, "cycles": 2**12,
+    "expansion": 64.0, "rotary_theta": 1e12, "eps": 1.0,
+}  # fmt: skip
+
+
+def kind_of(model: Model) -> str:
+    """ "trm" or "hrm"."""
+    return "hrm" if isinstance(model, HRM) else "trm"
+
+
+def sizes(kind: str, values: Mapping[str, object]) -> TRMConfig:
+    """The sizes of a kind of model, each of its type and below its limit; no unknown name."""
+    config = CONFIGS[kind]
+    known = {field.name: field.type for field in fields(config)}
+    unknown = sorted(str(name) for name in values if name not in known)
+    if unknown:
+        raise SettingsError(
+            f"expected sizes named {', '.join(known)}, got {', '.join(unknown)}; remove or mend it"
+        )
+    checked: dict[str, Any] = {n: _checked(n, known[n], value) for n, value in values.items()}
+    return config(**checked)
+
+
+def _checked(name: str, kind: object, value: object) -> float:
+    if kind is bool:
+        if isinstance(value, bool):
+            return value
+        raise SettingsError(
+            f"{name} must be true or false, got {repr(value)}; mend the configuration"
+        )
+    accepted = int if kind is int else (int, float)
+    if isinstance(value, bool) or not isinstance(value, accepted):
+        number = "a whole number" if kind is int else "a number"
+        raise SettingsError(f"{name} must be {number}, got {repr(value)}; mend the configuration")
+    positive = value > 0 or kind is int  # the config knows the lower bounds of whole numbers
+    if not (positive and value <= LIMITS[name]):  # so that NaN fails too
+        raise SettingsError(
+            f"{name} must be above 0 and at most {LIMITS[name]:g}, got {repr(value)}; mend it"
+        )
+    return value
+
+
+def assemble(
+    config: TRMConfig, tensors: Mapping[str, Tensor], *, source: str, device: torch.device,
+    dtype: torch.dtype, named: Callable[[str], str] = str,
+) -> Model:  # fmt: skip
+    """The frozen model of these sizes, holding these tensors; a wrong tensor is an error.
+
+    `named` gives the name by which the file knows a tensor, for the message.
+    Built without touching the global random state.
+    """
+    with torch.device("meta"):
+        model = HRM(config) if isinstance(config, HRMConfig) else TRM(config)
+    expected = model.state_dict()
+    problems = mismatches(expected, tensors, named)
+    if problems:
+        raise CheckpointError(
+            f"{source} does not hold the model that its configuration describes: "
+            f"{'; '.join(problems)}; check the configuration or take the file it belongs to"
+        )
+    try:
+        held = {name: t.to(device, dtype, copy=True).contiguous() for name, t in tensors.items()}
+    except (RuntimeError, MemoryError) as error:
+        raise CheckpointError(
+            f"the tensors of {source} cannot become {dtype} on {device} ({_short(error)}); "
+            "choose another dtype or device"
+        ) from error
+    model.load_state_dict(held, assign=True)
+    if config.rotary:  # not stored, and kept in float32 whatever the weights are in
+        cos, sin = rotary_table(config.positions, config.width // config.heads, config.rotary_theta)
+        model.cos, model.sin = cos.to(device), sin.to(device)
+    return model.eval().requires_grad_(False)
+
+
+def mismatches(
+    expected: Mapping[str, Tensor], got: Mapping[str, Tensor], named: Callable[[str], str]
+) -> list[str]:
+    """Every missing, unexpected and misshapen tensor, sorted, with the shapes."""
+    missing = [f"{named(n)} {tuple(expected[n].shape)}" for n in expected if n not in got]
+    unexpected = [f"{named(n)} {tuple(got[n].shape)}" for n in got if n not in expected]
+    misshapen = [
+        f"{named(n)} (expected {tuple(expected[n].shape)}, got {tuple(got[n].shape)})"
+        for n in expected
+        if n in got and expected[n].shape != got[n].shape
+    ]
+    unfit = [
+        f"{named(n)} ({_storage(got[n])})" for n in expected if n in got and not is_plain(got[n])
+    ]
+    groups = {
+        "missing": missing,
+        "unexpected": unexpected,
+        "misshapen": misshapen,
+        "not plain floating-point": unfit,
+    }
+    return [f"{word}: {', '.join(sorted(found))}" for word, found in groups.items() if found]
+
+
+def is_plain(tensor: Tensor) -> bool:
+    """Whether a tensor holds floating-point numbers, one after the other."""
+    held = tensor.layout == torch.strided and not tensor.is_meta
+    return held and tensor.is_floating_point()
+
+
+def _storage(tensor: Tensor) -> str:
+    return f"{tensor.dtype}, {tensor.layout}, {tensor.device.type}"
+
+
+def _short(error: Exception) -> str:
+    """The first line of a library's message, without its full stop."""
+    lines = str(error).strip().splitlines() or [type(error).__name__]
+    return lines[0][:200].rstrip(".")

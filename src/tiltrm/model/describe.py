@@ -1,0 +1,28 @@
+"""A model in words."""
+
+from tiltrm.model.base import evaluations_per_step
+from tiltrm.model.build import Model, kind_of
+from tiltrm.model.hrm import HRM
+
+
+def describe(model: Model) -> str:
+    """A few lines for a person: what the model is, its sizes, and what was assumed of it."""
+    config = model.config
+    mixing = "token mixing" if config.token_mixing else f"attention with {config.heads} heads"
+    positions = "rotary" if config.rotary else "learned" if config.learned_positions else "no"
+    layers = f"{config.layers} layers"
+    if isinstance(model, HRM):
+        layers = (
+            f"{config.layers} layers for the latent, {model.config.answer_layers} for the answer"
+        )
+    weights = sum(parameter.numel() for parameter in model.parameters())
+    lines = [
+        f"{kind_of(model).upper()} for {model.task or 'an unknown task'}, {weights:,} weights",
+        f"{config.cells} cells, {config.prefix} prefix positions, {config.vocabulary} token ids",
+        f"width {config.width}, {layers}, {mixing}, {positions} positions",
+        f"a supervision step is {config.cycles} outer steps of {evaluations_per_step(model)} "
+        "evaluations",
+    ]
+    if model.decide_above is not None:
+        lines.append(f"an answer is decided at a halt logit above {model.decide_above:g}")
+    return "\n".join([*lines, *(f"note: {note}" for note in model.import_notes)])

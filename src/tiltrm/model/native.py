@@ -1,0 +1,167 @@
+"""The native format: a folder with the weights, what they are, and where they come from.
+
+`model.safetensors` holds the weights, `config.json` the manifest below, `CARD.md` a text. The
+manifest has the weights' checksum, so that a save which was cut off, or weights of another
+model, are noticed.
+"""
+
+import hashlib
+import json
+import os
+import shutil
+import tempfile
+from collections.abc import Mapping
+from copy import copy
+from dataclasses import asdict, dataclass, fields
+from pathlib import Path
+from reprlib import repr
+
+import torch
+from safetensors import SafetensorError
+from safetensors.torch import load as load_tensors
+from safetensors.torch import save_file
+
+from tiltrm.errors import CheckpointError
+from tiltrm.model.build import CONFIGS, Model, assemble, kind_of, sizes
+from tiltrm.model.describe import describe
+from tiltrm.model.importers.settings import read
+
+WEIGHTS, CONFIG, CARD = "model.safetensors", "config.json", "CARD.md"
+
+
+@dataclass(frozen=True)
+class Manifest:
+    """What config.json says. An unknown name fails, so that a misspelt one is not passed over."""
+
+    kind: str  # trm or hrm
+    task: str  # sudoku, maze, or "" where unknown
+    dtype: str  # of the stored weights
+    checksum: str  # SHA-256 of model.safetensors
+    sizes: dict[str, object]
+    decide_above: float | None = None  # a halt logit above which an answer counts as decided
+    notes: list[str] | None = None  # what an importer had to assume
+
+
+def save(
+    model: Model, folder: str | os.PathLike[str], *, card: str = "", task: str = "",
+    dtype: torch.dtype | None = torch.bfloat16, decide_above: float | None = None,
+) -> Path:  # fmt: skip
+    """Write a native folder. Files of other names in it are left alone.
+
+    A new folder appears whole. In an existing one each file is replaced whole, the manifest last,
+    and the checksum tells a reader who comes in between. `task` and `decide_above` replace the
+    model's own where given; `dtype` None stores the weights as they are.
+    Proved by tests/model/test_native.py.
+    """
+    try:
+        known = copy(model)  # shallow: the weights are shared
+        known.task = task or model.task
+        known.decide_above = model.decide_above if decide_above is None else decide_above
+        return _write(known, Path(folder), card, dtype)
+    except OSError as error:
+        raise CheckpointError(
+            f"expected to write a folder at {folder}, got {type(error).__name__}; "
+            "choose a place that can be written, and no file's name"
+        ) from error
+
+
+def _write(model: Model, target: Path, card: str, dtype: torch.dtype | None) -> Path:
+    target.parent.mkdir(parents=True, exist_ok=True)
+    draft = Path(tempfile.mkdtemp(prefix=f".{target.name}-", dir=target.parent))
+    try:
+        stored = {n: t.detach().cpu().to(dtype or t.dtype) for n, t in model.state_dict().items()}
+        save_file({name: tensor.contiguous() for name, tensor in stored.items()}, draft / WEIGHTS)
+        manifest = Manifest(
+            kind=kind_of(model),
+            task=model.task,
+            dtype=str(stored["embedding"].dtype).removeprefix("torch."),
+            checksum=hashlib.sha256((draft / WEIGHTS).read_bytes()).hexdigest(),
+            sizes=asdict(model.config),
+            decide_above=model.decide_above,
+            notes=model.import_notes,
+        )
+        text = card or f"# {target.name}\n\n{describe(model)}\n"
+        (draft / CARD).write_text(text, encoding="utf-8")
+        (draft / CONFIG).write_text(json.dumps(asdict(manifest), indent=1) + "\n", encoding="utf-8")
+        draft.chmod(0o755)  # it was made private
+        if target.exists():
+            for name in (WEIGHTS, CARD, CONFIG):
+                os.replace(draft / name, target / name)
+        else:
+            os.replace(draft, target)
+    finally:
+        shutil.rmtree(draft, ignore_errors=True)
+    return target
+
+
+def is_native_file(path: Path) -> bool:
+    """Whether a file is the weights of a native folder."""
+    config = path.parent / CONFIG
+    return path.name == WEIGHTS and config.is_file() and {"kind", "sizes"} <= set(read(config))
+
+
+def load_folder(folder: Path, device: torch.device, dtype: torch.dtype) -> Model:
+    """The model of a native folder."""
+    absent = [name for name in (CONFIG, WEIGHTS) if not (folder / name).is_file()]
+    if absent:
+        raise CheckpointError(
+            f"expected {CONFIG} and {WEIGHTS} in the folder {folder}, got no {absent[0]}; "
+            "for another code's checkpoint give the file itself"
+        )
+    manifest = _manifest(read(folder / CONFIG), folder)
+    try:
+        data = (folder / WEIGHTS).read_bytes()
+        tensors = load_tensors(data)
+    except (OSError, SafetensorError, ValueError, KeyError, TypeError, RuntimeError) as error:
+        raise CheckpointError(
+            f"expected safetensors in {folder / WEIGHTS}, got a broken file "
+            f"({type(error).__name__}); save or fetch it again"
+        ) from error
+    config = sizes(manifest.kind, manifest.sizes)
+    model = assemble(config, tensors, source=str(folder), device=device, dtype=dtype)
+    if hashlib.sha256(data).hexdigest() != manifest.checksum:
+        raise CheckpointError(
+            f"expected weights with the checksum that {folder / CONFIG} gives, got others; "
+            "save or fetch the folder again"
+        )
+    model.task = manifest.task
+    model.decide_above = manifest.decide_above
+    model.import_notes = list(manifest.notes or [])
+    return model
+
+
+def _manifest(values: Mapping[str, object], folder: Path) -> Manifest:
+    known = [field.name for field in fields(Manifest)]
+    if "kind" not in values:
+        raise CheckpointError(
+            f"expected a manifest with {', '.join(known)} in {folder / CONFIG}, got one without "
+            "kind; for another code's checkpoint give the file itself"
+        )
+    unknown = sorted(set(map(str, values)) - set(known))
+    absent = [name for name in known[:5] if name not in values]
+    if unknown or absent:
+        raise CheckpointError(
+            f"expected the names {', '.join(known)} in {folder / CONFIG}, got unknown "
+            f"{', '.join(unknown) or 'none'} and missing {', '.join(absent) or 'none'}; mend it"
+        )
+    manifest = Manifest(**values)  # type: ignore[arg-type]  # checked next
+    wrong = [name for name, right in _types(manifest).items() if not right]
+    if wrong:
+        got = ", ".join(f"{name} = {repr(values[name])}" for name in wrong)
+        raise CheckpointError(f"expected other values in {folder / CONFIG} than {got}; mend it")
+    return manifest
+
+
+def _types(manifest: Manifest) -> dict[str, bool]:
+    above, notes = manifest.decide_above, manifest.notes
+    number = isinstance(above, (int, float)) and not isinstance(above, bool)
+    return {
+        "kind": isinstance(manifest.kind, str) and manifest.kind in CONFIGS,
+        "task": isinstance(manifest.task, str),
+        "dtype": isinstance(manifest.dtype, str),
+        "checksum": isinstance(manifest.checksum, str),
+        "sizes": isinstance(manifest.sizes, dict),
+        "decide_above": above is None or (number and abs(above) < 1e6),
+        "notes": notes is None
+        or (isinstance(notes, list) and all(isinstance(note, str) for note in notes)),
+    }

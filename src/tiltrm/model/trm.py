@@ -1,0 +1,179 @@
+"""The Tiny Recursive Model: one network for the latent and the answer."""
+
+import math
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor, nn
+
+from tiltrm.errors import SettingsError
+from tiltrm.model.base import State
+from tiltrm.model.layers import Block, linear, rotary_table, truncated_normal_
+
+
+@dataclass(frozen=True)
+class TRMConfig:
+    """Sizes of a TRM. The defaults are the paper's Sudoku model with 7 prefix positions."""
+
+    cells: int = 81
+    vocabulary: int = 11
+    width: int = 512
+    layers: int = 2
+    heads: int = 8
+    expansion: float = 4.0
+    prefix: int = 7
+    token_mixing: bool = True
+    rotary: bool = False
+    rotary_theta: float = 10000.0
+    inner_steps: int = 6
+    cycles: int = 3
+    eps: float = 1e-5
+    learned_positions: bool = False
+
+    def __post_init__(self) -> None:
+        for name in ("cells", "vocabulary", "width", "layers", "heads", "inner_steps", "cycles"):
+            if getattr(self, name) < 1:
+                raise SettingsError(f"{name} must be at least 1, got {getattr(self, name)}")
+        if self.prefix < 0:
+            raise SettingsError(f"prefix must not be negative, got {self.prefix}")
+        if self.width % (2 * self.heads):
+            raise SettingsError(f"width {self.width} must be a multiple of 2 x heads {self.heads}")
+
+    @property
+    def positions(self) -> int:
+        """Prefix and cells together."""
+        return self.prefix + self.cells
+
+
+class Network(nn.Module):
+    """f_theta of the paper: blocks applied to the sum of its two arguments."""
+
+    def __init__(self, config: TRMConfig, layers: int, scale: float = 1.0) -> None:
+        super().__init__()
+        self.layers = nn.ModuleList(
+            Block(
+                config.positions, config.width, config.heads, config.expansion,
+                token_mixing=config.token_mixing, eps=config.eps, scale=scale,
+            )
+            for _ in range(layers)
+        )  # fmt: skip
+
+    def forward(self, a: Tensor, b: Tensor, rotary: tuple[Tensor, Tensor] | None) -> Tensor:
+        x = a + b  # inside, so that a compiler can fuse the sum with the first block
+        for layer in self.layers:
+            x = layer(x, rotary)
+        return x
+
+
+class Recursive(nn.Module):
+    """What TRM and HRM have in common: embedding, initial state, heads.
+
+    `scale` shrinks the initial matrices of the network; 1 is the published start.
+    A loaded model knows its `task` ("" where unknown), the halt logit `decide_above` which its
+    answer counts as decided (None until calibrated), and what its importer had to assume.
+    """
+
+    cos: Tensor | None
+    sin: Tensor | None
+    first_answer: Tensor
+    first_latent: Tensor
+    position_embedding: nn.Parameter | None
+    task: str = ""
+    decide_above: float | None = None
+
+    def __init__(self, config: TRMConfig, halt_outputs: int = 1) -> None:
+        super().__init__()
+        self.config = config
+        self.import_notes: list[str] = []
+        self.embedding = nn.Parameter(torch.empty(config.vocabulary, config.width))
+        truncated_normal_(self.embedding, 1.0 / math.sqrt(config.width))
+        self.prefix = nn.Parameter(torch.zeros(config.prefix, config.width))
+        positions = None
+        if config.learned_positions:
+            table = torch.empty(config.positions, config.width)
+            positions = nn.Parameter(truncated_normal_(table, 1.0 / math.sqrt(config.width)))
+        self.register_parameter("position_embedding", positions)
+        self.token_head = linear(config.width, config.vocabulary)
+        self.halt_head = linear(config.width, halt_outputs, bias=True, scale=0.0)
+        nn.init.constant_(self.halt_head.bias, -5.0)
+        self.register_buffer("first_answer", truncated_normal_(torch.empty(config.width), 1.0))
+        self.register_buffer("first_latent", truncated_normal_(torch.empty(config.width), 1.0))
+        cos = sin = None
+        if config.rotary:
+            head_width = config.width // config.heads
+            cos, sin = rotary_table(config.positions, head_width, config.rotary_theta)
+        self.register_buffer("cos", cos, persistent=False)
+        self.register_buffer("sin", sin, persistent=False)
+
+    @property
+    def cells(self) -> int:
+        return self.config.cells
+
+    @property
+    def vocabulary(self) -> int:
+        return self.config.vocabulary
+
+    @property
+    def inner_steps(self) -> int:
+        return self.config.inner_steps
+
+    @property
+    def cycles(self) -> int:
+        return self.config.cycles
+
+    @property
+    def rotary(self) -> tuple[Tensor, Tensor] | None:
+        if self.cos is None or self.sin is None:
+            return None
+        return self.cos, self.sin
+
+    def embed(self, tokens: Tensor) -> Tensor:
+        """sqrt(width) * embedding, the prefix in front: (..., cell) -> (..., position, width).
+
+        Learned positions are added first, and the sum shrunk by sqrt(1/2) to keep its variance.
+        """
+        scale = math.sqrt(self.config.width)
+        cells = self.embedding[tokens.long()]
+        prefix = self.prefix.expand(*cells.shape[:-2], -1, -1)
+        embedded = torch.cat((prefix, cells), dim=-2)
+        if self.position_embedding is not None:
+            embedded = math.sqrt(0.5) * (embedded + self.position_embedding)
+        return scale * embedded
+
+    def start(self, inputs: Tensor) -> State:
+        """h_0: one vector for the answer and one for the latent, the same at every position."""
+        return State(self.first_answer.expand_as(inputs), self.first_latent.expand_as(inputs))
+
+    def decode(self, answer: Tensor) -> Tensor:
+        """Logits of every cell; prefix positions are dropped."""
+        logits: Tensor = self.token_head(answer[..., self.config.prefix :, :])
+        return logits.float()
+
+    def halt_logit(self, answer: Tensor) -> Tensor:
+        """The Q-head reads position 0; where it has two outputs the first is 'halt'."""
+        logits: Tensor = self.halt_head(answer[..., 0, :])
+        return logits[..., 0].float()
+
+
+class TRM(Recursive):
+    """One network serves both updates: refine is f(x + y + z), answer is f(y + z)."""
+
+    def __init__(self, config: TRMConfig, scale: float = 1.0) -> None:
+        super().__init__(config)
+        self.network = Network(config, config.layers, scale)
+
+    def refine(self, inputs: Tensor, state: State) -> Tensor:
+        latent: Tensor = self.network(state.latent, state.answer + inputs, self.rotary)
+        return latent
+
+    def answer(self, state: State) -> Tensor:
+        answer: Tensor = self.network(state.answer, state.latent, self.rotary)
+        return answer
+
+    def step(self, inputs: Tensor, state: State) -> State:
+        """One deterministic outer step (eqs. 1 and 2); x + y is summed once, not M times."""
+        context = state.answer + inputs
+        latent = state.latent
+        for _ in range(self.inner_steps):
+            latent = self.network(latent, context, self.rotary)
+        return State(self.answer(State(state.answer, latent)), latent)

@@ -1,0 +1,283 @@
+"""Peers' checkpoints in every variant: what is loaded, inferred, noted, refused."""
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+import torch
+from peer_files import assert_same, nano_file, peer_state, trm_settings, write
+from safetensors.torch import save_file
+
+from tiltrm.errors import CheckpointError, DeviceError, SettingsError
+from tiltrm.model import HRM, TRM, HRMConfig, TRMConfig, describe, load
+from tiltrm.model.importers.settings import parse_yaml
+
+SMALL = {"cells": 9, "vocabulary": 5, "width": 32, "heads": 2, "inner_steps": 2, "cycles": 2}
+MLP = TRMConfig(**SMALL, prefix=3)
+ATTENTION = TRMConfig(**SMALL, prefix=2, token_mixing=False, rotary=True)
+LEARNED = TRMConfig(**SMALL, prefix=2, token_mixing=False, learned_positions=True)
+TWO = HRMConfig(**SMALL, prefix=1, layers=2, answer_layers=1)
+
+
+def make(config):
+    torch.manual_seed(1)
+    model = HRM(config) if isinstance(config, HRMConfig) else TRM(config)
+    for parameter in (model.prefix, model.halt_head.weight, model.halt_head.bias):
+        torch.nn.init.normal_(parameter)
+    return model.eval().requires_grad_(False)
+
+
+@pytest.mark.parametrize(
+    "wrapper",
+    ["", "model.", "inner.", "model.inner.", "_orig_mod.model.inner.", "model._orig_mod.inner.",
+     "_orig_mod.", "module._orig_mod.model.inner."],
+)  # fmt: skip
+@pytest.mark.parametrize("config", [MLP, TWO])
+def test_wrapped_names(tmp_path, wrapper, config):
+    model = make(config)
+    path = write(tmp_path / "step_1", peer_state(model, wrapper=wrapper))
+    assert_same(load(path, config=trm_settings(config)), model)
+
+
+@pytest.mark.parametrize("config", [MLP, ATTENTION, LEARNED, TWO])
+def test_every_variant_loads(tmp_path, config):
+    model = make(config)
+    path = write(tmp_path / "step_1", peer_state(model, wrapper="_orig_mod.model.inner."))
+    got = load(path, config=trm_settings(config))
+    assert_same(got, model)
+    assert not got.training
+    assert not any(parameter.requires_grad for parameter in got.parameters())
+    save_file(peer_state(model), tmp_path / "peer.safetensors")
+    assert_same(load(tmp_path / "peer.safetensors", config=trm_settings(config)), model)
+
+
+@pytest.mark.parametrize(
+    "config", [MLP, ATTENTION, replace(MLP, prefix=0), replace(ATTENTION, rotary=False)]
+)
+def test_nano_trm(tmp_path, config):
+    """Its settings are inside; the output folder among them is a path, which is no code."""
+    model = make(config)
+    payload = nano_file(model)
+    payload["hyper_parameters"]["output_dir"] = Path("runs/1")
+    assert_same(load(write(tmp_path / "last.ckpt", payload)), model)
+
+
+def test_older_nano_trm_names(tmp_path):
+    model = make(MLP)
+    payload = nano_file(model)
+    state, settings = payload["state_dict"], payload["hyper_parameters"]
+    state["puzzle_emb.embedding.weight"] = state.pop("puzzle_emb.weights")
+    settings["use_mlp"] = settings.pop("use_mlp_t")
+    assert_same(load(write(tmp_path / "last.ckpt", payload)), model)
+
+
+@pytest.mark.parametrize("where", ["callback", "helper", "shadow"])
+def test_averaged_weights_are_preferred(tmp_path, where):
+    """The average holds what is trained; the initial state and puzzle embedding stay."""
+    model, average = make(MLP), make(MLP)
+    for parameter in average.parameters():
+        if parameter is not average.prefix:
+            parameter.mul_(0.5)
+    untrained = ("_init", "puzzle_emb.weights")
+    if where == "callback":
+        kept = nano_file(average)["state_dict"]
+        ema = {name: tensor for name, tensor in kept.items() if not name.endswith(untrained)}
+        payload = nano_file(model, callbacks={"EMACallback": {"decay": 0.999, "ema_weights": ema}})
+    else:
+        kept = peer_state(average, wrapper="_orig_mod.model.inner.")
+        ema = {name: tensor for name, tensor in kept.items() if not name.endswith(untrained)}
+        shadow = {"mu": 0.999, "shadow": ema} if where == "shadow" else ema
+        weights = peer_state(model, wrapper="_orig_mod.model.inner.")
+        payload = {"model": weights, "optimizers": [], "step": 7, "ema_helper": shadow}
+    got = load(write(tmp_path / "file", payload), config=trm_settings(MLP) | {"use_mlp_t": True})
+    assert_same(got, average)
+    assert any("averaged weights" in note for note in got.import_notes)
+
+
+@pytest.mark.parametrize("shape", [(2,), (5, 32)])
+def test_average_of_a_part_is_left_and_noted(tmp_path, shape):
+    """One weight of another shape, or of the right one: half an average would be no model."""
+    model = make(MLP)
+    ema = {"lm_head.weight": torch.ones(shape)}
+    payload = nano_file(model, callbacks={"EMACallback": {"ema": ema}})
+    got = load(write(tmp_path / "last.ckpt", payload))
+    assert_same(got, model)
+    assert any("raw weights are used" in note for note in got.import_notes)
+
+
+def test_given_settings_win_over_those_inside(tmp_path):
+    path = write(tmp_path / "last.ckpt", nano_file(make(MLP)))
+    got = load(path, config={"L_cycles": 5})
+    assert got.config == replace(MLP, inner_steps=5)
+
+
+def test_configuration_beside_the_file(tmp_path):
+    model = make(ATTENTION)
+    path = write(tmp_path / "step_1", peer_state(model))
+    (tmp_path / "all_config.yaml").write_text(yaml_of(trm_settings(ATTENTION)))
+    assert_same(load(path), model)
+    (tmp_path / "config.json").write_text(json.dumps(trm_settings(ATTENTION, L_cycles=5)))
+    assert load(path).inner_steps == 5
+    assert_same(load(path, config=tmp_path / "all_config.yaml"), model)
+
+
+def yaml_of(settings):
+    arch = "".join(f"  {name}: {value}\n" for name, value in settings.items())
+    return (
+        f"arch:\n{arch}  loss:\n    name: losses@ACTLossHead\n    L_cycles: 99\n  name: trm\n"
+        "data_paths:\n- data/sudoku\nlr: 1.0e-04\n"
+    )
+
+
+def test_plain_yaml():
+    text = "a: 1 # one\nb: 1.0e-05\nc:\n  d: 'x: y'\n  e: null\nf: True\n- g\nh: [1, 2]\ni: text\n"
+    assert parse_yaml(text) == {
+        "a": 1, "b": 1e-5, "c": {"d": "x: y", "e": None}, "f": True, "h": "[1, 2]", "i": "text",
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("config", "assumed"),
+    [
+        (TRMConfig(width=128, heads=2, prefix=16), ["H_cycles 3", "L_cycles 6"]),
+        (
+            TRMConfig(cells=900, vocabulary=6, width=128, heads=2, prefix=16, token_mixing=False,
+                      rotary=True, inner_steps=4),
+            ["puzzle_emb_len 16", "seq_len 900", "num_heads 2", "pos_encodings rope", "H_cycles 3",
+             "L_cycles 4"],
+        ),
+        (HRMConfig(width=128, heads=2, layers=2, answer_layers=3),
+         ["seq_len 81", "num_heads 2", "pos_encodings rope", "H_cycles 2", "L_cycles 2"]),
+        (TRMConfig(width=128, heads=2, prefix=0, expansion=7.0), ["H_cycles 3", "L_cycles 6"]),
+    ],
+)  # fmt: skip
+def test_inferred_without_configuration(tmp_path, config, assumed):
+    """What the tensors show is inferred; what they do not is the published value, and noted."""
+    got = load(write(tmp_path / "step_1", peer_state(make(config))))
+    assert got.config == config
+    assert got.task == ("maze" if config.cells == 900 else "sudoku")
+    notes = [note.split(" assumed")[0] for note in got.import_notes if " assumed" in note]
+    assert notes == assumed
+    assert all(note in describe(got) for note in got.import_notes)
+
+
+def test_learned_positions_show_the_cells(tmp_path):
+    config = replace(LEARNED, cells=25, vocabulary=9, heads=1, cycles=3, inner_steps=6, prefix=16)
+    assert load(write(tmp_path / "step_1", peer_state(make(config)))).config == config
+
+
+def test_puzzle_embedding_is_padded_and_its_blank_row_used(tmp_path):
+    """3 positions of width 32 from 40 numbers: the rest is zero, as the peers pad it."""
+    model = make(MLP)
+    state = peer_state(model)
+    blank, other = torch.randn(2, 40)
+    state["puzzle_emb.weights"] = torch.stack((blank, other, other))
+    settings = trm_settings(MLP, puzzle_emb_ndim=40)
+    got = load(write(tmp_path / "step_1", state), config=settings)
+    assert torch.equal(got.prefix.flatten(), torch.cat((blank, torch.zeros(56))))
+    assert any("of 3" in note for note in got.import_notes)
+
+
+def test_halting_output_is_the_first_of_two(tmp_path):
+    model = make(MLP)
+    state = peer_state(model)
+    state["q_head.weight"] = torch.cat((model.halt_head.weight, torch.full((1, 32), 9.0)))
+    state["q_head.bias"] = torch.cat((model.halt_head.bias, torch.full((1,), 9.0)))
+    path = write(tmp_path / "step_1", state)
+    assert_same(load(path, config=trm_settings(MLP)), model)
+    got = load(path, config=trm_settings(MLP, no_ACT_continue=False))
+    assert any("no_ACT_continue" in note for note in got.import_notes)
+
+
+def test_stored_bfloat16_is_widened(tmp_path):
+    model = make(MLP).to(torch.bfloat16)
+    path = write(tmp_path / "step_1", peer_state(model))
+    got = load(path, config=trm_settings(MLP))
+    assert got.embedding.dtype == torch.float32
+    assert_same(got, model.float())
+    assert load(path, config=trm_settings(MLP), dtype=torch.bfloat16).prefix.dtype == torch.bfloat16
+
+
+def test_every_wrong_tensor_is_named(tmp_path):
+    state = peer_state(make(MLP), wrapper="model.inner.")
+    del state["model.inner.H_init"], state["model.inner.L_level.layers.1.mlp.down_proj.weight"]
+    state["model.inner.lm_head.weight"] = torch.zeros(4, 32)
+    state["model.inner.q_head.bias"] = torch.zeros(3)
+    state["model.inner.gate.weight"] = torch.zeros(2, 2)
+    state["model.inner.embedding"] = torch.zeros(5, 32)  # our own name is no name of theirs
+    state["model.inner.L_init"] = torch.zeros(32, dtype=torch.int64)
+    with pytest.raises(CheckpointError) as caught:
+        load(write(tmp_path / "step_1", state), config=trm_settings(MLP))
+    assert str(caught.value).split(": ", 1)[1] == (
+        "missing: H_init (32,), L_level.layers.1.mlp.down_proj.weight (32, 256); "
+        "unexpected: model.inner.embedding (5, 32), model.inner.gate.weight (2, 2); "
+        "misshapen: model.inner.lm_head.weight (expected (5, 32), got (4, 32)), "
+        "model.inner.q_head.bias (expected (1,), got (3,)); "
+        "not plain floating-point: model.inner.L_init (torch.int64, torch.strided, cpu); "
+        "check the configuration or take the file it belongs to"
+    )
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [{"hidden_size": 64}, {"L_layers": 3}, {"seq_len": 10}, {"mlp_t": False}, {"expansion": 40},
+     {"puzzle_emb_ndim": 0}, {"pos_encodings": "learned"}, {"vocab_size": 6}],
+)  # fmt: skip
+def test_a_configuration_of_another_model_is_refused(tmp_path, settings):
+    path = write(tmp_path / "step_1", peer_state(make(MLP)))
+    with pytest.raises(CheckpointError, match=r"missing|misshapen|unexpected"):
+        load(path, config=trm_settings(MLP) | settings)
+
+
+def test_missing_puzzle_embedding_is_not_made_up(tmp_path):
+    state = peer_state(make(MLP))
+    del state["puzzle_emb.weights"]
+    with pytest.raises(CheckpointError, match=r"missing: puzzle_emb.weights \(3, 32\);"):
+        load(write(tmp_path / "step_1", state), config=trm_settings(MLP))
+
+
+def test_two_models_in_one_file(tmp_path):
+    state = peer_state(make(MLP)) | peer_state(make(MLP), wrapper="model.inner.")
+    with pytest.raises(CheckpointError, match="expected one tensor"):
+        load(write(tmp_path / "step_1", state))
+
+
+def test_foreign_tensors(tmp_path):
+    path = write(tmp_path / "step_1", {"conv.weight": torch.zeros(3)})
+    with pytest.raises(CheckpointError, match=r"got conv\.weight"):
+        load(path)
+
+
+def test_two_dimensional_rotary_is_refused(tmp_path):
+    payload = nano_file(make(ATTENTION))
+    payload["hyper_parameters"]["pos_emb_type"] = "2d"
+    with pytest.raises(CheckpointError, match=r"pos_emb_type must be one of .* got 2d"):
+        load(write(tmp_path / "last.ckpt", payload))
+
+
+def test_unused_settings_are_noted(tmp_path):
+    path = write(tmp_path / "step_1", peer_state(make(MLP)))
+    got = load(path, config=trm_settings(MLP, num_head=3))
+    assert any("num_head" in note and "no effect" in note for note in got.import_notes)
+
+
+def test_unknown_cells_ask_for_them(tmp_path):
+    path = write(tmp_path / "step_1", peer_state(make(ATTENTION)))
+    with pytest.raises(CheckpointError, match="give seq_len with config="):
+        load(path)
+
+
+def test_loading_leaves_the_global_random_state(tmp_path):
+    path = write(tmp_path / "step_1", peer_state(make(ATTENTION)))
+    before = torch.get_rng_state()
+    load(path, config=trm_settings(ATTENTION))
+    assert torch.equal(torch.get_rng_state(), before)
+
+
+def test_devices_and_dtypes(tmp_path):
+    path = write(tmp_path / "step_1", peer_state(make(MLP)))
+    with pytest.raises(DeviceError, match="'abacus'"):
+        load(path, device="abacus")
+    with pytest.raises(SettingsError, match=r"got torch.int32"):
+        load(path, dtype=torch.int32)
