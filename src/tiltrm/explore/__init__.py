@@ -1,0 +1,43 @@
+"""Guided stochastic exploration: Algorithm 1 of the paper, each piece interchangeable."""
+
+from tiltrm.explore import guides
+from tiltrm.explore.cloud import Clock, Cloud, Context, Question, StepInfo, ask, begin, take
+from tiltrm.explore.noise import (
+    Annealed,
+    Noise,
+    NoiseFreeFirst,
+    OncePerSupervision,
+    answer_only,
+    everywhere,
+    latent_only,
+)
+from tiltrm.explore.result import Result, Trace
+from tiltrm.explore.run import explore
+from tiltrm.explore.settings import Exploration
+from tiltrm.explore.step import step, tilted, trajectory_sampler
+
+__all__ = [
+    "Annealed",
+    "Clock",
+    "Cloud",
+    "Context",
+    "Exploration",
+    "Noise",
+    "NoiseFreeFirst",
+    "OncePerSupervision",
+    "Question",
+    "Result",
+    "StepInfo",
+    "Trace",
+    "answer_only",
+    "ask",
+    "begin",
+    "everywhere",
+    "explore",
+    "guides",
+    "latent_only",
+    "step",
+    "take",
+    "tilted",
+    "trajectory_sampler",
+]

@@ -1,0 +1,107 @@
+"""The records of an exploration: what is asked, what is carried, what is reported."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+
+from tiltrm.explore.keys import derive, puzzle_keys
+from tiltrm.explore.rows import in_groups
+from tiltrm.model.base import RecursiveModel, State
+
+
+class Question(NamedTuple):
+    """What stays fixed while a batch of puzzles is explored."""
+
+    tokens: Tensor  # (puzzle, cell)
+    inputs: Tensor  # x: (puzzle, 1, position, width), shared by the particles
+    keys: Tensor  # (puzzle,) int64, the root of a puzzle's randomness
+    particles: Tensor  # (particle,) 0, 1, ..., S - 1
+
+    def part(self, puzzles: slice | Tensor, particles: slice = slice(None)) -> "Question":
+        """The question for some puzzles, and some slots of their clouds."""
+        return Question(
+            self.tokens[puzzles], self.inputs[puzzles], self.keys[puzzles],
+            self.particles[particles],
+        )  # fmt: skip
+
+
+class Clock(NamedTuple):
+    """Where an exploration stands."""
+
+    step: int  # n: 1, 2, ..., steps
+    steps: int  # N
+
+
+class Cloud(NamedTuple):
+    """Weighted trajectories of every puzzle: what a step carries to the next."""
+
+    state: State  # (puzzle, particle, position, width) each
+    log_weights: Tensor  # (puzzle, particle), normalised; -inf throughout where all are dead
+    score: Tensor  # (puzzle, particle), the last guide score; 0 before the first
+
+    def part(self, puzzles: slice | Tensor) -> "Cloud":
+        """The clouds of some puzzles."""
+        state = State(self.state.answer[puzzles], self.state.latent[puzzles])
+        return Cloud(state, self.log_weights[puzzles], self.score[puzzles])
+
+
+@dataclass(frozen=True)
+class Context:
+    """What a guide may look at besides the state that it scores."""
+
+    question: Question
+    clock: Clock
+    previous: State  # h_(n-1), particle by particle
+    state: State  # h_n, before resampling
+    decode: Callable[[Tensor], Tensor]
+
+    @cached_property
+    def answers(self) -> Tensor:
+        """a_n = Dec(y_n) (section 3), decoded once and only if asked for."""
+        return decoded(self.decode, self.state.answer)  # (puzzle, particle, cell) uint8
+
+
+class StepInfo(NamedTuple):
+    """What one step reports. All of it is before resampling, so that it belongs together."""
+
+    score: Tensor  # (puzzle, particle)
+    log_weights: Tensor  # (puzzle, particle), normalised
+    ess: Tensor  # (puzzle,)
+    log_evidence: Tensor  # (puzzle,): log of the mean potential under the last weights
+    ancestors: Tensor  # (puzzle, particle): whom each slot of the next cloud continues
+    context: Context
+
+
+def decoded(decode: Callable[[Tensor], Tensor], answer: Tensor) -> Tensor:
+    """The most likely token of every cell: (puzzle, particle, position, width) -> uint8."""
+    return in_groups(lambda rows: decode(rows).argmax(-1).to(torch.uint8), answer)
+
+
+def ask(
+    model: RecursiveModel, tokens: Tensor, particles: int, *, seed: int = 0,
+    keys: Tensor | None = None,
+) -> Question:  # fmt: skip
+    """Embed the puzzles and key their randomness, by their own tokens unless keys are given."""
+    roots = puzzle_keys(tokens) if keys is None else keys.to(tokens.device)
+    slots = torch.arange(particles, device=tokens.device)
+    return Question(tokens, model.embed(tokens)[:, None], derive(roots, seed), slots)
+
+
+def begin(model: RecursiveModel, question: Question) -> Cloud:
+    """h_0 for every particle, weights 1/S (Algorithm 1, line 9). Nothing is copied."""
+    puzzles, particles = len(question.keys), len(question.particles)
+    first = model.start(question.inputs)
+    shape = (puzzles, particles, *first.answer.shape[2:])
+    state = State(first.answer.expand(shape), first.latent.expand(shape))
+    zero = torch.zeros(puzzles, particles, device=question.keys.device)
+    return Cloud(state, torch.log_softmax(zero, -1), zero)
+
+
+def take(value: Tensor, ancestors: Tensor) -> Tensor:
+    """value[p, ancestors[p, s]] for every puzzle p and slot s."""
+    puzzles = torch.arange(len(ancestors), device=ancestors.device)[:, None]
+    return value[puzzles, ancestors]

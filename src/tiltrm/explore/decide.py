@@ -1,0 +1,65 @@
+"""When is a puzzle decided? Judges look at a cloud after every outer step; they combine."""
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+
+from tiltrm.explore.cloud import Cloud, Context
+from tiltrm.explore.rows import in_groups
+from tiltrm.explore.select import Candidates, first_best, same_answer, weighted_map
+from tiltrm.model.base import RecursiveModel
+
+
+class Verdict(NamedTuple):
+    """What a judge says of every puzzle."""
+
+    decided: Tensor  # (puzzle,) bool
+    particle: Tensor  # (puzzle,) whose answer it is
+    probability: Tensor  # (puzzle,) how sure that the answer is right
+
+
+Judge = Callable[[Cloud, Context], Verdict]  # the cloud after weighing, before resampling
+
+
+def by_halting(model: RecursiveModel, above: float) -> Judge:
+    """Decided once a living particle's halt logit exceeds `above`; the highest one answers."""
+
+    def judge(cloud: Cloud, context: Context) -> Verdict:
+        alive = cloud.log_weights > -torch.inf
+        logit = in_groups(model.halt_logit, context.state.answer)
+        particle = first_best(logit, alive)
+        best = logit.gather(1, particle[:, None])[:, 0]
+        decided = (best > above) & alive.any(-1)
+        return Verdict(decided, particle, torch.sigmoid(best))
+
+    return judge
+
+
+def by_agreement(mass: float, particles: int) -> Judge:
+    """Decided once one answer holds `mass` of the weight in a cloud of at least `particles`."""
+
+    def judge(cloud: Cloud, context: Context) -> Verdict:
+        puzzles, size = cloud.log_weights.shape
+        if size < particles:
+            nobody = torch.zeros(puzzles, dtype=torch.bool, device=cloud.log_weights.device)
+            return Verdict(nobody, nobody.long(), nobody.float())
+        particle = weighted_map(Candidates(context.answers, cloud.log_weights, cloud.score))
+        weights = cloud.log_weights.exp()
+        same = same_answer(context.answers).gather(1, particle[:, None, None].expand(-1, 1, size))
+        held = (weights * same[:, 0]).sum(-1)
+        return Verdict(held >= mass, particle, held)
+
+    return judge
+
+
+def by_rules(violations: Callable[[Tensor, Tensor], Tensor]) -> Judge:
+    """Decided once a living particle's answer breaks no rule; where rules certify a solution."""
+
+    def judge(cloud: Cloud, context: Context) -> Verdict:
+        broken = violations(context.question.tokens[:, None], context.answers)
+        solved = (broken == 0) & (cloud.log_weights > -torch.inf)
+        return Verdict(solved.any(-1), first_best(cloud.score, solved), solved.any(-1).float())
+
+    return judge

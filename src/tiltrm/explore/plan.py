@@ -1,0 +1,46 @@
+"""How an adaptive cloud grows."""
+
+from dataclasses import dataclass
+
+from tiltrm.errors import SettingsError
+from tiltrm.explore.noise import NoiseFreeFirst, everywhere
+from tiltrm.explore.settings import Exploration
+
+
+@dataclass(frozen=True)
+class Stage:
+    """A cloud of `particles`, the noise-free one among them, for `outer_steps` more steps."""
+
+    particles: int
+    outer_steps: int
+    goes_on: bool = False  # the noisy trajectories of the stage before, too
+
+
+@dataclass(frozen=True)
+class Adaptive:
+    """The plan. Its numbers were chosen on val; docs/LOG.md has the comparison."""
+
+    stages: tuple[Stage, ...] = (
+        Stage(1, 24), *(Stage(4, 12),) * 8, *(Stage(16, 16),) * 4, Stage(64, 24),
+    )  # fmt: skip
+    noise: float = 0.5
+    beta: float = 0.25
+    resample_below: float = 0.0  # a decided particle ends the search, so copies of it are no use
+
+    def __post_init__(self) -> None:
+        if not self.stages:
+            raise SettingsError("a plan needs at least one stage, got none")
+        if any(stage.particles < 1 or stage.outer_steps < 1 for stage in self.stages):
+            raise SettingsError(f"every stage needs a particle and a step, got {self.stages}")
+
+    @property
+    def outer_steps(self) -> int:
+        """Steps of a puzzle that is never decided."""
+        return sum(stage.outer_steps for stage in self.stages)
+
+    def exploration(self) -> Exploration:
+        """The settings of its outer steps; particle 0 stays free of noise."""
+        return Exploration(
+            noise=self.noise, beta=self.beta, resample_below=self.resample_below,
+            placement=NoiseFreeFirst(everywhere),
+        )  # fmt: skip

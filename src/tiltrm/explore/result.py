@@ -1,0 +1,165 @@
+"""What an exploration returns, and how it is put together from a cloud that has run its course."""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, fields
+from typing import Any, TypeVar
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from tiltrm.explore.cloud import Cloud, StepInfo, take
+from tiltrm.explore.select import Candidates
+from tiltrm.explore.weights import degenerate
+
+
+@dataclass(frozen=True)
+class Trace:
+    """Every outer step as `StepInfo` reports it: after weighing, before resampling."""
+
+    scores: Tensor  # (puzzle, step, particle)
+    log_weights: Tensor  # (puzzle, step, particle), normalised
+    ess: Tensor  # (puzzle, step)
+    ancestors: Tensor  # (puzzle, step, particle): whom each slot of the next cloud continues
+    answers: Tensor  # (puzzle, step, particle, cell) uint8
+
+
+@dataclass(frozen=True)
+class Result:
+    """The answers, how far to trust them, and what they cost. All tensors are on the CPU."""
+
+    answers: Tensor  # (puzzle, cell) uint8; all pad (0) where degenerate
+    confidence: Tensor  # (puzzle,): the cloud's weight on the answer
+    cell_confidence: Tensor  # (puzzle, cell): the cloud's weight on the answer's token
+    terminal_entropy: Tensor  # (puzzle, cell): H of eq. (19); C is the vocabulary, pad included
+    path_entropy: Tensor | None  # (puzzle, cell): mean H along the path (eq. 20)
+    halt_probability: Tensor  # (puzzle,): of the chosen particle
+    score: Tensor  # (puzzle,): of the chosen particle; -inf where degenerate
+    evaluations: Tensor  # (puzzle,) int64: network calls spent
+    degenerate: Tensor  # (puzzle,) bool: no particle was left, so the answer is an abstention
+    log_evidence: Tensor  # (puzzle,): log of the running product of mean potentials
+    ess: Tensor  # (puzzle,): after the last weighing, before any resampling
+    log_weights: Tensor  # (puzzle, particle), of the final cloud
+    scores: Tensor  # (puzzle, particle), of the final cloud
+    particle_answers: Tensor  # (puzzle, particle, cell) uint8
+    oracle: Tensor | None  # (puzzle,) bool: some living particle is right in every cell
+    trace: Trace | None
+
+    @property
+    def contraction(self) -> Tensor | None:
+        """C = mean path entropy - terminal entropy, per cell (eq. 21)."""
+        return None if self.path_entropy is None else self.path_entropy - self.terminal_entropy
+
+
+Record = TypeVar("Record", Result, Trace)
+
+
+def token_marginals(answers: Tensor, weights: Tensor, vocabulary: int) -> Tensor:
+    """p(cell = token) under the cloud (section 5.3): (puzzle, cell, vocabulary).
+
+    answers: (puzzle, particle, cell); weights, not their logarithms: (puzzle, particle).
+    """
+    tokens = answers.long().transpose(1, 2)  # (puzzle, cell, particle)
+    spread = weights[:, None].expand(tokens.shape)
+    empty = weights.new_zeros(*tokens.shape[:2], vocabulary)
+    return empty.scatter_add_(-1, tokens, spread)
+
+
+def marginal_entropy(marginal: Tensor) -> Tensor:
+    """Shannon entropy over log C, in [0, 1] (eq. 19): (..., token) -> (...) float32."""
+    entropy: Tensor = torch.special.entr(marginal).sum(-1)
+    return (entropy / math.log(max(marginal.shape[-1], 2))).clamp(0.0, 1.0).float()
+
+
+def token_entropy(answers: Tensor, log_weights: Tensor, vocabulary: int) -> Tensor:
+    """Entropy of the cloud's token marginals: (puzzle, cell). A dead cloud knows nothing: 1."""
+    marginal = token_marginals(answers, log_weights.double().exp(), vocabulary)
+    return torch.where(degenerate(log_weights)[:, None], 1.0, marginal_entropy(marginal))
+
+
+class Recorder:
+    """Gathers along the way what the result needs besides the final cloud."""
+
+    def __init__(self, vocabulary: int, entropy_every: int, trace: bool) -> None:
+        self.vocabulary = vocabulary
+        self.entropy_every = entropy_every
+        self.entropy: Tensor | float = 0.0  # a running sum, the same in any batch
+        self.terms = 0
+        self.steps: list[tuple[Tensor, ...]] | None = [] if trace else None
+        self.log_evidence: Tensor | None = None
+
+    def add(self, cloud: Cloud, info: StepInfo) -> None:
+        """Note one outer step; answers are decoded only if something here needs them."""
+        previous = self.log_evidence
+        self.log_evidence = info.log_evidence if previous is None else previous + info.log_evidence
+        if self.entropy_every and info.context.clock.step % self.entropy_every == 0:
+            answers = take(info.context.answers, info.ancestors)
+            term = token_entropy(answers, cloud.log_weights, self.vocabulary)
+            self.entropy, self.terms = self.entropy + term, self.terms + 1
+        if self.steps is not None:
+            kept = (info.score, info.log_weights, info.ess, info.ancestors, info.context.answers)
+            self.steps.append(kept)
+
+    def path_entropy(self) -> Tensor | None:
+        """Mean over the noted steps (eq. 20), or None where none was noted."""
+        return (self.entropy / self.terms).cpu() if isinstance(self.entropy, Tensor) else None
+
+    def trace(self) -> Trace | None:
+        """All steps, (puzzle, step, ...), or None where no trace was asked for."""
+        if self.steps is None:
+            return None
+        return Trace(*(torch.stack(part, dim=1).cpu() for part in zip(*self.steps, strict=True)))
+
+
+def conclude(
+    final: Candidates, last: StepInfo, chosen: Tensor, halt_logit: Tensor, record: Recorder,
+    evaluations: int, labels: Tensor | None,
+) -> Result:  # fmt: skip
+    """The result of a finished cloud: `chosen` (puzzle,) is the particle that answers."""
+    dead = degenerate(final.log_weights)
+    pick = chosen[:, None]
+    answers = take(final.answers, pick)[:, 0].masked_fill(dead[:, None], 0)
+    weights = final.log_weights.double().exp()[..., None]  # (puzzle, particle, 1)
+    agree = final.answers == answers[:, None]  # (puzzle, particle, cell)
+    # Not torch.sigmoid, whose last bit depends on an element's place in the tensor.
+    halt = F.logsigmoid(take(halt_logit, pick)[:, 0]).exp()
+    right = None
+    if labels is not None:
+        right = ((final.answers == labels[:, None]).all(-1) & final.alive).any(-1).cpu()
+    assert record.log_evidence is not None
+    return Result(
+        answers=answers.cpu(),
+        confidence=(weights * agree.all(-1, keepdim=True)).sum((1, 2)).float().clamp(0, 1).cpu(),
+        cell_confidence=(weights * agree).sum(1).float().clamp(0, 1).cpu(),
+        terminal_entropy=token_entropy(final.answers, final.log_weights, record.vocabulary).cpu(),
+        path_entropy=record.path_entropy(),
+        halt_probability=torch.where(dead, 0.0, halt).cpu(),
+        score=torch.where(dead, -torch.inf, take(final.score, pick)[:, 0]).cpu(),
+        evaluations=torch.full((len(answers),), evaluations),
+        degenerate=dead.cpu(),
+        log_evidence=record.log_evidence.cpu(),
+        ess=last.ess.cpu(),
+        log_weights=final.log_weights.cpu(),
+        scores=final.score.cpu(),
+        particle_answers=final.answers.cpu(),
+        oracle=right,
+        trace=record.trace(),
+    )
+
+
+def join(parts: Sequence[Result]) -> Result:
+    """One result for the puzzles of several, in their order; always of new tensors."""
+    return _joined(Result, parts)
+
+
+def _joined(kind: type[Record], parts: Sequence[Record]) -> Record:
+    """Field by field: tensors end to end, records likewise, None stays None."""
+
+    def column(values: list[Any]) -> Any:
+        if isinstance(values[0], Trace):
+            return _joined(Trace, values)
+        return None if values[0] is None else torch.cat(values)
+
+    names = [field.name for field in fields(kind)]
+    return kind(**{name: column([getattr(part, name) for part in parts]) for name in names})

@@ -1,0 +1,194 @@
+"""Adaptive solving: exact in any batch, exact in what it counts, and never silent."""
+
+import math
+from dataclasses import fields
+
+import pytest
+import torch
+from torch import Tensor
+
+from tiltrm.errors import DeviceError, SettingsError
+from tiltrm.explore import adaptive
+from tiltrm.explore.adaptive import UNDECIDED, Adaptive, Solution, Stage, solve
+from tiltrm.explore.cloud import Cloud, StepInfo
+from tiltrm.explore.cohort import Walk
+from tiltrm.explore.decide import by_agreement, by_halting, by_rules
+from tiltrm.model.base import evaluations_per_step
+from tiltrm.model.trm import TRM
+
+PLAN = Adaptive(stages=(Stage(1, 3), Stage(3, 2), Stage(5, 2)))
+NEVER = math.inf
+
+
+def same(one: Solution, other: Solution, rows: Tensor) -> bool:
+    """Whether `one` is what `other` says of these rows, to the last bit."""
+    for field in fields(Solution):
+        a, b = getattr(one, field.name), getattr(other, field.name)
+        if isinstance(a, Tensor):
+            if not torch.equal(a, b[rows]):
+                return False
+        elif a != tuple(b[row] for row in rows.tolist()):
+            return False
+    return True
+
+
+def middling(model: TRM, tokens: Tensor) -> float:
+    """A threshold that some puzzles pass early, some late and some never."""
+    best: list[Tensor] = []
+    solve(model, tokens, {}, PLAN, watch=lambda info: best.append(info.score.amax(-1)))
+    q = float(torch.stack(best).amax(0).median())
+    return math.log(math.expm1(-math.log(1 - math.exp(q)))) if q < -1e-6 else 0.0
+
+
+def test_a_threshold_below_all_decides_at_the_first_step(model: TRM, tokens: Tensor) -> None:
+    solution = solve(model, tokens, {"halting": by_halting(model, -NEVER)}, PLAN)
+    inputs = model.embed(tokens)
+    state = model.step(inputs, model.start(inputs))
+    assert torch.equal(solution.answers, model.decode(state.answer).argmax(-1).to(torch.uint8))
+    assert solution.evaluations.tolist() == [evaluations_per_step(model)] * len(tokens)
+    assert solution.decided_by == ("halting",) * len(tokens)
+    assert torch.allclose(solution.confidence, torch.sigmoid(model.halt_logit(state.answer)))
+
+
+def test_a_threshold_above_all_spends_the_whole_plan(model: TRM, tokens: Tensor) -> None:
+    solution = solve(model, tokens, {"halting": by_halting(model, NEVER)}, PLAN)
+    whole = (1 * 3 + 3 * 2 + 5 * 2) * evaluations_per_step(model)
+    assert solution.evaluations.tolist() == [whole] * len(tokens)
+    assert solution.outer_steps.tolist() == [PLAN.outer_steps] * len(tokens)
+    assert solution.particles.tolist() == [5] * len(tokens)
+    assert set(solution.decided_by) == {UNDECIDED}
+
+
+def test_company_order_and_chunks_change_nothing(
+    model: TRM, tokens: Tensor, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    judges = {"halting": by_halting(model, middling(model, tokens))}
+    whole = solve(model, tokens, judges, PLAN, seed=3)
+    assert len(set(whole.decided_by)) == 2, "the threshold should divide the puzzles"
+    order = torch.tensor([4, 0, 3])
+    assert same(solve(model, tokens[order], judges, PLAN, seed=3), whole, order)
+    everyone = torch.arange(len(tokens))
+    for rows in (1, 7):
+        monkeypatch.setattr(adaptive, "chunk_size", lambda *_, rows=rows: rows)
+        assert same(solve(model, tokens, judges, PLAN, seed=3), whole, everyone)
+    monkeypatch.setattr(adaptive, "ENTER", 2)
+    assert same(solve(model, tokens, judges, PLAN, seed=3), whole, everyone)
+    assert not torch.equal(solve(model, tokens, judges, PLAN, seed=4).confidence, whole.confidence)
+
+
+def test_running_out_of_memory_halves_and_counts_once(
+    model: TRM, tokens: Tensor, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    judges = {"halting": by_halting(model, middling(model, tokens))}
+    whole = solve(model, tokens, judges, PLAN)
+    real = Walk.advance
+    room = 5
+
+    def small(walk: Walk, cohort: object) -> object:
+        if len(cohort.places) * walk.stage(cohort).particles > room:  # type: ignore[attr-defined]
+            raise torch.OutOfMemoryError("no room")
+        return real(walk, cohort)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(Walk, "advance", small)
+    assert same(solve(model, tokens, judges, PLAN), whole, torch.arange(len(tokens)))
+    room = 2
+    with pytest.raises(DeviceError, match="one puzzle must fit"):
+        solve(model, tokens, {}, PLAN)
+
+
+def test_particle_zero_is_the_model_itself_in_every_stage(model: TRM, tokens: Tensor) -> None:
+    seen: list[StepInfo] = []
+    solve(model, tokens, {}, PLAN, watch=seen.append)
+    inputs = model.embed(tokens)
+    state = model.start(inputs)
+    for info in seen:
+        state = model.step(inputs, state)
+        assert torch.equal(info.context.state.answer[:, 0], state.answer)
+    assert not torch.equal(seen[-1].context.state.answer[:, 1], state.answer)
+
+
+@pytest.mark.parametrize("goes_on", [False, True])
+def test_noisy_trajectories_start_afresh_unless_they_go_on(
+    model: TRM, tokens: Tensor, goes_on: bool
+) -> None:
+    seen: list[StepInfo] = []
+    solve(model, tokens, {}, Adaptive((Stage(3, 2), Stage(4, 1, goes_on))), watch=seen.append)
+    before, after = seen[1].context.state, seen[2].context.previous
+    first = model.start(model.embed(tokens))
+    kept = 3 if goes_on else 1
+    assert torch.equal(after.latent[:, :kept], before.latent[:, :kept])
+    for particle in range(kept, 4):
+        assert torch.equal(after.latent[:, particle], first.latent)
+
+
+def test_the_first_judge_that_decides_is_the_reason(model: TRM, tokens: Tensor) -> None:
+    always = by_halting(model, -NEVER)
+    solution = solve(model, tokens, {"never": by_halting(model, NEVER), "b": always, "c": always})
+    assert solution.decided_by == ("b",) * len(tokens)
+
+
+def test_confidence_is_at_least_the_judges_in_every_cell(model: TRM, tokens: Tensor) -> None:
+    for above in (-NEVER, NEVER):
+        solution = solve(model, tokens, {"halting": by_halting(model, above)}, PLAN)
+        assert (solution.cell_confidence >= solution.confidence[:, None] - 1e-6).all()
+        assert (solution.cell_confidence <= 1 + 1e-6).all()
+        assert ((solution.terminal_entropy >= 0) & (solution.terminal_entropy <= 1)).all()
+
+
+def test_a_model_that_gives_nan_ends_in_an_abstention(model: TRM, tokens: Tensor) -> None:
+    class Broken(TRM):
+        def refine(self, inputs: Tensor, state: object) -> Tensor:
+            return torch.full_like(inputs, torch.nan)
+
+    solution = solve(Broken(model.config), tokens, {"halting": by_halting(model, -NEVER)}, PLAN)
+    assert solution.degenerate.all()
+    assert (solution.answers == 0).all()
+    assert (solution.confidence == 0).all()
+    assert (solution.evaluations == evaluations_per_step(model)).all()
+    assert set(solution.decided_by) == {UNDECIDED}
+
+
+def context(answers: list[list[int]]) -> object:
+    """As much of a Context as these judges look at: one puzzle."""
+
+    class Fake:
+        pass
+
+    fake = Fake()
+    fake.answers = torch.tensor([answers], dtype=torch.uint8)  # type: ignore[attr-defined]
+    fake.question = Fake()  # type: ignore[attr-defined]
+    fake.question.tokens = torch.zeros(1, len(answers[0]))  # type: ignore[attr-defined]
+    return fake
+
+
+def cloud(weights: list[float], score: list[float]) -> Cloud:
+    return Cloud(None, torch.tensor([weights]).log(), torch.tensor([score]))  # type: ignore[arg-type]
+
+
+def test_agreement_needs_mass_and_company() -> None:
+    answers = context([[1, 2], [1, 2], [3, 3]])
+    verdict = by_agreement(0.7, 3)(cloud([0.5, 0.25, 0.25], [0.0, 1.0, 2.0]), answers)  # type: ignore[arg-type]
+    assert verdict.decided.item()
+    assert verdict.particle.item() == 1  # of those that say [1, 2], the better scored
+    assert verdict.probability.item() == pytest.approx(0.75)
+    for mass, particles in ((0.8, 3), (0.7, 4)):
+        refused = by_agreement(mass, particles)(cloud([0.5, 0.25, 0.25], [0.0] * 3), answers)  # type: ignore[arg-type]
+        assert not refused.decided.item()
+
+
+def test_rules_choose_a_living_answer_without_fault() -> None:
+    def violations(puzzle: Tensor, answer: Tensor) -> Tensor:
+        return (answer != 7).sum(-1)
+
+    answers = context([[7, 7], [7, 1], [7, 7]])
+    verdict = by_rules(violations)(cloud([0.0, 0.5, 0.5], [9.0, 9.0, 0.0]), answers)  # type: ignore[arg-type]
+    assert verdict.decided.item()
+    assert verdict.particle.item() == 2, "the first is right too, but dead"
+    nobody = by_rules(violations)(cloud([0.5, 0.5], [0.0, 0.0]), context([[1, 7], [2, 7]]))  # type: ignore[arg-type]
+    assert not nobody.decided.item()
+
+
+def test_plans_that_cannot_be_are_refused() -> None:
+    for stages in ((), (Stage(0, 3),), (Stage(1, 0),)):
+        with pytest.raises(SettingsError):
+            Adaptive(stages=stages)

@@ -1,0 +1,74 @@
+"""Memory: chunks chosen from what there is, halved when it runs out."""
+
+import pytest
+import torch
+from torch import Tensor
+
+from tiltrm.errors import DeviceError
+from tiltrm.explore import Exploration, chunks, explore
+from tiltrm.explore.chunks import chunk_size, in_chunks
+from tiltrm.model.trm import TRM
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        torch.OutOfMemoryError("CUDA out of memory"),
+        MemoryError(),
+        RuntimeError("DefaultCPUAllocator: not enough memory: you tried to allocate 1 bytes"),
+    ],
+)
+def test_running_out_halves_and_goes_on(error: Exception) -> None:
+    """Every puzzle is done once, in order, and the size never grows again."""
+    sizes: list[int] = []
+
+    def run(part: slice) -> list[int]:
+        sizes.append(part.stop - part.start)
+        if sizes[-1] > 3:
+            raise error
+        return list(range(part.start, part.stop))
+
+    done = in_chunks(11, 100, run)
+    assert [n for part in done for n in part] == list(range(11))
+    assert sizes == [11, 5, 2, 2, 2, 2, 2, 1]
+
+
+def test_one_puzzle_too_large_is_a_device_error() -> None:
+    def run(part: slice) -> None:
+        raise torch.OutOfMemoryError
+
+    with pytest.raises(DeviceError, match="fewer particles"):
+        in_chunks(4, 4, run)
+
+
+def test_other_errors_pass_through() -> None:
+    def run(part: slice) -> None:
+        raise RuntimeError("shapes differ")
+
+    with pytest.raises(RuntimeError, match="shapes differ"):
+        in_chunks(4, 4, run)
+
+
+def test_chunks_follow_memory_and_particles(monkeypatch: pytest.MonkeyPatch) -> None:
+    inputs = torch.zeros(1, 88, 512)
+    monkeypatch.setattr(chunks, "free_memory", lambda device: 1 << 40)
+    assert chunk_size(inputs, 16, 2) == 2
+    assert chunk_size(inputs, 1, 2) == 34
+    assert chunk_size(inputs, 64, 2) == 1
+    monkeypatch.setattr(chunks, "free_memory", lambda device: 64 << 20)
+    assert chunk_size(inputs, 1, 8) == 4
+
+
+def test_explore_survives_a_model_that_runs_out(model: TRM, tokens: Tensor) -> None:
+    class Greedy:
+        def __getattr__(self, name: str) -> object:
+            return getattr(model, name)
+
+        def embed(self, tokens: Tensor) -> Tensor:
+            if len(tokens) > 2:
+                raise torch.OutOfMemoryError
+            return model.embed(tokens)
+
+    settings = Exploration(particles=4, outer_steps=2)
+    spared = explore(Greedy(), tokens, settings)
+    assert torch.equal(spared.scores, explore(model, tokens, settings).scores)

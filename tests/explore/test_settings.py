@@ -1,0 +1,70 @@
+"""Settings are checked when they are made, and each name means what it says."""
+
+import pytest
+import torch
+
+from tiltrm.errors import SettingsError
+from tiltrm.explore import Exploration, latent_only
+from tiltrm.explore.noise import OncePerSupervision
+from tiltrm.explore.resample import never
+from tiltrm.explore.select import best_score
+from tiltrm.model.trm import TRM
+
+
+def test_defaults_are_the_papers() -> None:
+    settings = Exploration()
+    assert (settings.particles, settings.noise, settings.beta) == (16, 0.3, 0.25)
+    assert (settings.resample_below, settings.outer_steps) == (0.3, 48)
+    assert settings.score_every == 1
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("particles", 0),
+        ("particles", 2.5),
+        ("particles", True),
+        ("outer_steps", 0),
+        ("noise", -0.1),
+        ("noise", float("nan")),
+        ("noise", float("inf")),
+        ("beta", -1.0),
+        ("beta", "0.25"),
+        ("resample_below", 1.1),
+        ("score_every", 0),
+        ("entropy_every", -1),
+        ("placement", "nowhere"),
+        ("resampler", "sistematic"),
+        ("trigger", "sometimes"),
+        ("potential", "kinetic"),
+        ("select", "worst"),
+        ("on_degenerate", "ignore"),
+        ("select", None),
+    ],
+)
+def test_a_bad_setting_is_named(name: str, value: object) -> None:
+    with pytest.raises(SettingsError, match=name):
+        Exploration.from_mapping({name: value})
+
+
+def test_a_misspelt_setting_fails() -> None:
+    with pytest.raises(SettingsError, match="particels"):
+        Exploration.from_mapping({"particels": 4})
+    assert Exploration.from_mapping({"particles": 4}) == Exploration(particles=4)
+
+
+def test_names_and_functions_are_both_choices(model: TRM) -> None:
+    assert Exploration(placement=latent_only).make_noise(model).placement is latent_only
+    assert Exploration(placement="latent").make_noise(model).placement is latent_only
+    assert Exploration(select=best_score).make_select(None) is best_score
+    assert Exploration(trigger="never").make_resample() is never
+    supervision = Exploration(placement="supervision").make_noise(model).placement
+    assert supervision == OncePerSupervision(model.cycles)
+
+
+def test_score_every_reaches_the_potential() -> None:
+    potential = Exploration(score_every=3).make_potential()
+    assert [n for n in range(1, 9) if potential.asks(n, 8)] == [3, 6, 8]
+    last = Exploration(potential="terminal").make_potential()
+    assert [n for n in range(1, 9) if last.asks(n, 8)] == [8]
+    assert last.tilt(torch.tensor(2.0), torch.tensor(5.0)) == 2.0

@@ -1,0 +1,1 @@
+"""Statistical claims, with exact truths and tolerances in standard errors."""
