@@ -1,0 +1,111 @@
+"""What the Triton kernels share: the gate, the interleaved weight rows, the launch settings.
+
+Positions are cut as 64 + a power of two, because a tensor's sides must be powers of two in Triton
+and 88 padded to 128 would waste a third of the arithmetic.
+"""
+# ruff: noqa: N803
+# mypy: disable-error-code="import-not-found,import-untyped,no-untyped-def,untyped-decorator"
+
+import math
+from typing import NamedTuple
+
+import torch
+import triton
+import triton.language as tl
+from torch import Tensor
+
+
+class Launch(NamedTuple):
+    """The shape of one kernel launch."""
+
+    rows: int  # rows of the left operand in one tile
+    columns: int  # hidden columns in one tile
+    depth: int = 64  # of one product along the contracted side, where it is cut
+    warps: int = 8
+    stages: int = 2
+    persistent: int = 0  # programs per multiprocessor that share the tiles out; 0: one per tile
+    fast: bool = True  # the hardware's tanh for the gate; 2^-11 relative, below bfloat16's step
+    library: bool = False  # leave the products to the vendor's library
+
+    @property
+    def gate(self) -> bool:
+        """Whether the hardware's tanh can be used: the interpreter has none."""
+        return self.fast and not triton.knobs.runtime.interpret
+
+
+# The fastest of those timed by benchmarks/kernels.py; a caller may put others in their place.
+LAUNCHES = {
+    "tokens": Launch(rows=128, columns=64, warps=8, stages=2, persistent=1),
+    "tokens wide": Launch(rows=128, columns=32, warps=8, stages=2),  # too wide to stay on chip
+    "tokens inputs": Launch(rows=64, columns=32, warps=4, stages=2),
+    "tokens weights": Launch(rows=128, columns=64, warps=8, stages=2),
+    "gated": Launch(rows=128, columns=128, warps=8, stages=4, persistent=1),
+    "gated backward": Launch(rows=64, columns=64, warps=4, stages=3),
+    "norm": Launch(rows=4, columns=0, warps=4),
+    "noise": Launch(rows=1, columns=2048, warps=4),
+}
+
+
+def multiprocessors(x: Tensor) -> int:
+    """Of the device that holds x; 2 in the interpreter."""
+    if not x.is_cuda:
+        return 2
+    count: int = torch.cuda.get_device_properties(x.device).multi_processor_count
+    return count
+
+
+def tile_rows(launch: Launch, width: int) -> int:
+    """Channels in one tile of turned tokens: what the launch asks for, where it divides width."""
+    return math.gcd(launch.rows, width)
+
+
+def rest_of(positions: int) -> int:
+    """The padded width of the second cut of the positions."""
+    rest: int = triton.next_power_of_2(positions - 64)
+    return max(16, rest)
+
+
+@triton.jit
+def sigmoid(x, FAST: tl.constexpr):
+    """1 / (1 + exp(-x)), or (1 + tanh(x / 2)) / 2 with one special-function call instead of two."""
+    if FAST:
+        turned = tl.inline_asm_elementwise(
+            "tanh.approx.f32 $0, $1;", "=f,f", [0.5 * x], tl.float32, True, 1
+        )
+        out = 0.5 * turned + 0.5
+    else:
+        out = 1.0 / (1.0 + tl.exp(-x))
+    return out
+
+
+@triton.jit
+def paired_rows(first, H: tl.constexpr, COLUMNS: tl.constexpr):
+    """Rows of gate_up for hidden columns first + (0..COLUMNS): 8 of the gate, 8 of up, by turns.
+
+    One product then gives gate and up in the same thread, and `unpair` moves no data.
+    """
+    n = tl.arange(0, 2 * COLUMNS)
+    return (n % 16 // 8) * H + first + (n // 16) * 8 + n % 8
+
+
+@triton.jit
+def unpair(both, ROWS: tl.constexpr, COLUMNS: tl.constexpr):
+    """Undo `paired_rows`: (ROWS, 2 x COLUMNS) -> gate and up, each (ROWS, COLUMNS)."""
+    turned = both.reshape(ROWS, COLUMNS // 8, 2, 8).permute(0, 1, 3, 2)
+    gate, up = turned.split()
+    return gate.reshape(ROWS, COLUMNS), up.reshape(ROWS, COLUMNS)
+
+
+@triton.jit
+def pair(gate, up, ROWS: tl.constexpr, COLUMNS: tl.constexpr):
+    """The inverse of `unpair`."""
+    left, right = gate.reshape(ROWS, COLUMNS // 8, 8), up.reshape(ROWS, COLUMNS // 8, 8)
+    return tl.join(left, right).permute(0, 1, 3, 2).reshape(ROWS, 2 * COLUMNS)
+
+
+@triton.jit
+def gate_backward(gate, up, slope, FAST: tl.constexpr):
+    """silu(gate) * up, and what a slope of it means for gate and for up."""
+    part = sigmoid(gate, FAST)
+    active = gate * part
+    return active * up, slope * up * (part + active * (1.0 - part)), slope * active

@@ -1,0 +1,59 @@
+"""`fuse` changes the path, not the model: names, values and slopes stay."""
+
+from collections.abc import Callable
+
+import pytest
+import torch
+from torch import Tensor
+
+from tiltrm.kernels import fuse, mix_channels, mix_tokens, unfuse
+from tiltrm.model.layers import Block
+from tiltrm.model.trm import TRM, TRMConfig
+
+
+def small(**changes: object) -> TRMConfig:
+    return TRMConfig(
+        **{"cells": 16, "vocabulary": 6, "width": 32, "heads": 2, "prefix": 0} | changes
+    )
+
+
+@pytest.mark.parametrize("token_mixing", [True, False])
+def test_fallback_is_the_model_bit_for_bit(token_mixing: bool) -> None:
+    model = TRM(small(token_mixing=token_mixing, rotary=not token_mixing))
+    inputs = model.embed(torch.randint(0, 6, (3, 16)))
+    state = model.start(inputs)
+    before, names = model.step(inputs, state), list(model.state_dict())
+    assert fuse(model) is model
+    after = model.step(inputs, state)
+    assert torch.equal(before.answer, after.answer)
+    assert torch.equal(before.latent, after.latent)
+    assert list(model.state_dict()) == names
+    assert all(type(layer) is not Block for layer in model.network.layers)
+    assert all(type(layer) is Block for layer in unfuse(model).network.layers)
+
+
+def test_fused_block_equals_block(
+    device: str, dtype: torch.dtype, draw: Callable[..., Tensor], close: Callable[..., bool]
+) -> None:
+    torch.manual_seed(0)
+    block = Block(81, 64, 2, 2.0, token_mixing=True).to(device)
+    x = draw(1, 81, 64)
+    wide = Block(81, 64, 2, 2.0, token_mixing=True).to(device, torch.float64)
+    wide.load_state_dict(block.to(dtype).state_dict())
+    assert close(fuse(block)(x).detach(), wide(x.double()).detach())
+
+
+def test_compiled_without_a_break(device: str, draw: Callable[..., Tensor]) -> None:
+    """One graph, forward and backward, and the same numbers as without the compiler."""
+    x = draw(1, 81, 64).requires_grad_()
+    tokens = draw(256, 81, scale=9), draw(81, 128, scale=12)
+    channels = draw(256, 64, scale=8), draw(64, 128, scale=12)
+
+    def network(x: Tensor) -> Tensor:
+        return mix_channels(mix_tokens(x, *tokens, 1e-5), *channels, 1e-5)
+
+    compiled = torch.compile(network, backend="aot_eager", fullgraph=True)
+    assert torch.equal(compiled(x), network(x))
+    (slope,) = torch.autograd.grad(compiled(x).square().mean(), x)
+    (truth,) = torch.autograd.grad(network(x).square().mean(), x)
+    assert torch.allclose(slope, truth)
