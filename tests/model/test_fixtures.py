@@ -9,6 +9,7 @@ import pytest
 import torch
 from numpy_model import NumpyModel
 
+from tiltrm.explore import Exploration, explore
 from tiltrm.model import load
 
 SHARED = Path(__file__).resolve().parents[3] / "shared"
@@ -48,6 +49,21 @@ def test_peers_outputs_are_reproduced(name):
         tolerance = max(1e-4, 3 * rounding)
         np.testing.assert_allclose(logits, outputs[f"logits_{number}"], atol=tolerance)
         np.testing.assert_allclose(halt, outputs[f"q_{number}"], atol=tolerance)
+
+
+@pytest.mark.parametrize("name", FIXTURES)
+def test_one_quiet_particle_gives_the_peers_outputs(name):
+    """Algorithm 1 with S=1 and no noise is the peers' model after one supervision step."""
+    checkpoint = shared(f"fixtures/{FIXTURES[name]}")
+    model = load(checkpoint)
+    with np.load(checkpoint.parent / "outputs.npz") as stored:
+        outputs = dict(stored)
+    seen = []
+    quiet = Exploration(particles=1, noise=0.0, outer_steps=model.cycles)
+    explore(model, torch.from_numpy(outputs["inputs"]), quiet, watch=seen.append)
+    answer = seen[-1].context.state.answer[:, 0]
+    np.testing.assert_allclose(model.decode(answer).numpy(), outputs["logits_1"], atol=2e-4)
+    np.testing.assert_allclose(model.halt_logit(answer).numpy(), outputs["q_1"], atol=2e-4)
 
 
 def test_prototype_solves_what_it_solved_elsewhere():

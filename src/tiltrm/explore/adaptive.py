@@ -34,7 +34,7 @@ class Solution:
     answers: Tensor  # (puzzle, cell) uint8; all pad (0) where degenerate
     confidence: Tensor  # (puzzle,): probability that the answer is right, as its judge sees it
     cell_confidence: Tensor  # (puzzle, cell): the same of every cell
-    terminal_entropy: Tensor  # (puzzle, cell): of the token marginals, in [0, 1] (eq. 19)
+    terminal_entropy: Tensor  # (puzzle, cell): of the token marginals, in [0, 1] (eq. 20)
     halt_probability: Tensor  # (puzzle,): of the particle that answers
     evaluations: Tensor  # (puzzle,) int64: network calls spent
     outer_steps: Tensor  # (puzzle,) int64: steps of its oldest trajectory

@@ -36,7 +36,7 @@ class Guide:
 
 
 def halting(model: RecursiveModel) -> Guide:
-    """log sigmoid of the Q-head's logit (eq. 10)."""
+    """log sigmoid of the Q-head's logit (eq. 7)."""
 
     def score(state: State, context: Context) -> Tensor:
         return F.logsigmoid(in_groups(model.halt_logit, state.answer))

@@ -32,8 +32,8 @@ class Result:
     answers: Tensor  # (puzzle, cell) uint8; all pad (0) where degenerate
     confidence: Tensor  # (puzzle,): the cloud's weight on the answer
     cell_confidence: Tensor  # (puzzle, cell): the cloud's weight on the answer's token
-    terminal_entropy: Tensor  # (puzzle, cell): H of eq. (19); C is the vocabulary, pad included
-    path_entropy: Tensor | None  # (puzzle, cell): mean H along the path (eq. 20)
+    terminal_entropy: Tensor  # (puzzle, cell): H of eq. (20); C is the vocabulary, pad included
+    path_entropy: Tensor | None  # (puzzle, cell): mean H along the path (eq. 21)
     halt_probability: Tensor  # (puzzle,): of the chosen particle
     score: Tensor  # (puzzle,): of the chosen particle; -inf where degenerate
     evaluations: Tensor  # (puzzle,) int64: network calls spent
@@ -48,7 +48,7 @@ class Result:
 
     @property
     def contraction(self) -> Tensor | None:
-        """C = mean path entropy - terminal entropy, per cell (eq. 21)."""
+        """C = mean path entropy - terminal entropy, per cell (eq. 22)."""
         return None if self.path_entropy is None else self.path_entropy - self.terminal_entropy
 
 
@@ -67,7 +67,7 @@ def token_marginals(answers: Tensor, weights: Tensor, vocabulary: int) -> Tensor
 
 
 def marginal_entropy(marginal: Tensor) -> Tensor:
-    """Shannon entropy over log C, in [0, 1] (eq. 19): (..., token) -> (...) float32."""
+    """Shannon entropy over log C, in [0, 1] (eq. 20): (..., token) -> (...) float32."""
     entropy: Tensor = torch.special.entr(marginal).sum(-1)
     return (entropy / math.log(max(marginal.shape[-1], 2))).clamp(0.0, 1.0).float()
 
@@ -102,7 +102,7 @@ class Recorder:
             self.steps.append(kept)
 
     def path_entropy(self) -> Tensor | None:
-        """Mean over the noted steps (eq. 20), or None where none was noted."""
+        """Mean over the noted steps (eq. 21), or None where none was noted."""
         return (self.entropy / self.terms).cpu() if isinstance(self.entropy, Tensor) else None
 
     def trace(self) -> Trace | None:

@@ -9,7 +9,7 @@ from torch import Tensor, nn
 
 from tiltrm.errors import PuzzleError, SettingsError
 from tiltrm.explore.chunks import chunk_size, in_chunks
-from tiltrm.explore.cloud import Clock, Question, StepInfo, ask, begin, take
+from tiltrm.explore.cloud import Clock, Cloud, Question, StepInfo, ask, begin, take
 from tiltrm.explore.guides import Score, halting
 from tiltrm.explore.resample import Resample
 from tiltrm.explore.result import Recorder, Result, conclude, join
@@ -103,6 +103,14 @@ def _explore(
         cloud, info = step(cloud, question, clock, model.decode, **kit._asdict())
         record.add(cloud, info)
         tick(info)
+    return finish(model, settings, cloud, info, record, labels)
+
+
+def finish(
+    model: RecursiveModel, settings: Exploration, cloud: Cloud, info: StepInfo, record: Recorder,
+    labels: Tensor | None = None,
+) -> Result:  # fmt: skip
+    """Line 20: the result of a cloud after its last step, which `info` reports."""
     answers = take(info.context.answers, info.ancestors)
     final = Candidates(answers, cloud.log_weights, cloud.score)
     chosen = settings.make_select(labels)(final)

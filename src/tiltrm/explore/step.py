@@ -35,9 +35,9 @@ def step(
     propose: Propose, weigh: Weigh, resample: Resample,
 ) -> tuple[Cloud, StepInfo]:  # fmt: skip
     """Lines 11-18 of Algorithm 1 for a batch of clouds."""
-    state = propose(cloud.state, question, clock)  # Exploration, eq. (14)
+    state = propose(cloud.state, question, clock)  # Exploration, eq. (10)
     context = Context(question, clock, cloud.state, state, decode)
-    weighed = weigh(cloud, context)  # Exploitation, eq. (15)
+    weighed = weigh(cloud, context)  # Exploitation, eq. (11)
     keys = derive(question.keys, RESAMPLING, clock.step)
     ancestors, log_weights = resample(weighed.log_weights, keys)
     info = StepInfo(

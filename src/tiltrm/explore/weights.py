@@ -27,7 +27,7 @@ def degenerate(log_weights: Tensor) -> Tensor:
 
 
 def ess(log_weights: Tensor) -> Tensor:
-    """Effective sample size 1 / sum(w^2), in [1, particles], 0 for a dead cloud (below eq. 15).
+    """Effective sample size 1 / sum(w^2), in [1, particles], 0 for a dead cloud (eq. 12).
 
     Proved by tests/theory/test_weights.py::test_ess_extremes.
     """

@@ -1,0 +1,52 @@
+"""Draw docs/images/cloud.svg: what a cloud of 16 trajectories thinks of a hard Sudoku as it goes.
+
+`python docs/cloud.py`. Cells are shaded by the cloud's doubt in its leading answer.
+"""
+
+from pathlib import Path
+
+import torch
+
+import tiltrm
+from tiltrm.explore.result import token_marginals
+from tiltrm.tasks import SUDOKU
+
+PUZZLE = "8..........36......7..9.2...5...7.......457.....1...3...1....68..85...1..9....4.."
+STEPS = (1, 3, 5, 8)
+SIZE = 360
+
+
+def main() -> None:
+    """Explore the puzzle once and put the cloud at some steps side by side."""
+    model = tiltrm.load("sudoku-extreme")
+    tokens = SUDOKU.encode(PUZZLE)[None]
+    settings = tiltrm.Exploration(outer_steps=STEPS[-1], noise=0.5)
+    trace = tiltrm.explore(model, tokens, settings, seed=0, trace=True).trace
+    assert trace is not None
+    panels = []
+    for place, n in enumerate(STEPS):
+        weights = trace.log_weights[:, n - 1].double().exp()
+        marginal = token_marginals(trace.answers[:, n - 1], weights, model.vocabulary)[0]
+        held, leading = marginal.max(-1)
+        picture = SUDOKU.picture(tokens[0], leading.to(torch.uint8), held.float())
+        body = picture[picture.index(">") + 1 : picture.rindex("</svg>")]
+        box = picture[picture.index("viewBox=") :].split('"')[1]
+        broken = int(SUDOKU.violations(tokens[0], leading))
+        words = f"step {n}: " + ("solved" if broken == 0 else f"{broken} rules broken")
+        panels.append(
+            f'<svg x="{place * (SIZE + 20)}" y="34" width="{SIZE}" height="{SIZE}" '
+            f'viewBox="{box}">{body}</svg><text x="{place * (SIZE + 20) + SIZE / 2}" y="22" '
+            f'text-anchor="middle" font-family="sans-serif" font-size="18">{words}</text>'
+        )
+    width, height = len(STEPS) * (SIZE + 20) - 20, SIZE + 40
+    out = Path(__file__).parent / "images" / "cloud.svg"
+    out.parent.mkdir(exist_ok=True)
+    out.write_text(
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" width="{width}">'
+        f'<rect width="{width}" height="{height}" fill="white"/>{"".join(panels)}</svg>\n',
+        "utf-8",
+    )
+
+
+if __name__ == "__main__":
+    main()
