@@ -1,0 +1,132 @@
+"""Adaptive solving beside fixed settings: accuracy and mean evaluations on the same puzzles.
+
+`python -m benchmarks.adaptive --data VAL.csv.gz` prints the table; with `--search` it also runs
+every plan of a small grid and marks those that no other beats. Choose on val, never on Test.
+"""
+
+import argparse
+import time
+from collections.abc import Iterator
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+
+from tiltrm import kernels
+from tiltrm.data import read
+from tiltrm.explore import Exploration, explore
+from tiltrm.explore.adaptive import Adaptive, Stage, solve
+from tiltrm.explore.decide import by_halting
+from tiltrm.model.base import RecursiveModel
+from tiltrm.model.checkpoint import load
+
+SHAPES = {
+    "1x16 4x32 16x48 64x48, going on": (
+        Stage(1, 16), Stage(4, 32, True), Stage(16, 48, True), Stage(64, 48, True),
+    ),
+    "1x16 4x16 16x16 64x48": (Stage(1, 16), Stage(4, 16), Stage(16, 16), Stage(64, 48)),
+    "1x16 4x12 x4 16x16 x4 64x24 x2": (
+        Stage(1, 16), *[Stage(4, 12)] * 4, *[Stage(16, 16)] * 4, *[Stage(64, 24)] * 2,
+    ),
+    "1x24 4x12 x8 16x16 x4 64x24": (
+        Stage(1, 24), *[Stage(4, 12)] * 8, *[Stage(16, 16)] * 4, Stage(64, 24),
+    ),
+    "1x24 8x12 x4 32x16 x4": (Stage(1, 24), *[Stage(8, 12)] * 4, *[Stage(32, 16)] * 4),
+    "1x16 4x16 x4 16x24 x4 64x48": (
+        Stage(1, 16), *[Stage(4, 16)] * 4, *[Stage(16, 24)] * 4, Stage(64, 48),
+    ),
+}  # fmt: skip
+SPREAD_OUT = 3  # the shape on which noise, trigger and threshold are compared
+
+
+class Row(NamedTuple):
+    """One method on the same puzzles."""
+
+    name: str
+    accuracy: float
+    evaluations: float
+    decided: float
+    right_if_decided: float
+    seconds: float
+
+    def __str__(self) -> str:
+        return (
+            f"{self.name:62} {100 * self.accuracy:6.2f} {self.evaluations:8.0f} "
+            f"{100 * self.decided:7.2f} {100 * self.right_if_decided:7.2f} {self.seconds:6.1f}"
+        )
+
+
+def fixed(model: RecursiveModel, tokens: Tensor, labels: Tensor, settings: Exploration) -> Row:
+    """A fixed cloud for every puzzle."""
+    begun = time.monotonic()
+    result = explore(model, tokens, settings)
+    right = float((result.answers == labels).all(-1).float().mean())
+    name = f"S={settings.particles} noise={settings.noise} beta={settings.beta}, N=48"
+    mean = float(result.evaluations.float().mean())
+    return Row(name, right, mean, 1.0, right, time.monotonic() - begun)
+
+
+def adaptive(
+    model: RecursiveModel, tokens: Tensor, labels: Tensor, plan: Adaptive, above: float, name: str
+) -> Row:
+    """A growing cloud; decided by the halting head alone."""
+    begun = time.monotonic()
+    solution = solve(model, tokens, {"halting": by_halting(model, above)}, plan)
+    right = (solution.answers == labels).all(-1).float()
+    decided = torch.tensor([why == "halting" for why in solution.decided_by])
+    sure = float(right[decided].mean()) if decided.any() else 0.0
+    return Row(
+        f"adaptive {name}, noise {plan.noise}, tau {plan.resample_below}, above {above}",
+        float(right.mean()), float(solution.evaluations.float().mean()),
+        float(decided.float().mean()), sure, time.monotonic() - begun,
+    )  # fmt: skip
+
+
+def grid() -> Iterator[tuple[str, Adaptive, float]]:
+    """The plans that `--search` compares: every shape, then noise, trigger and threshold of one."""
+    for name, stages in SHAPES.items():
+        yield name, Adaptive(stages=stages, noise=0.5, resample_below=0.0), 3.0
+    name, stages = list(SHAPES.items())[SPREAD_OUT]
+    for noise in (0.3, 0.7):
+        yield name, Adaptive(stages=stages, noise=noise, resample_below=0.0), 3.0
+    yield name, Adaptive(stages=stages, noise=0.5, resample_below=0.3), 3.0
+    for above in (2.0, 4.0, 5.0):
+        yield name, Adaptive(stages=stages, noise=0.5, resample_below=0.0), above
+
+
+def main() -> None:
+    """Print the table, and the frontier of the search where one was asked for."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--model", default="sudoku-extreme")
+    parser.add_argument("--data", required=True)
+    parser.add_argument("--limit", type=int)
+    parser.add_argument("--search", action="store_true")
+    parser.add_argument("--skip-fixed", action="store_true")
+    parser.add_argument("--above", type=float, default=3.0)
+    parser.add_argument("--device", default="cuda" if torch.cuda.is_available() else "cpu")
+    arguments = parser.parse_args()
+    model = load(arguments.model, device=arguments.device)
+    kernels.fuse(model)
+    puzzles = read(arguments.data, limit=arguments.limit)
+    tokens, labels = puzzles.questions, puzzles.labels()
+    print(f"{'method':62} exact % evals/puzzle decided right|decided seconds")
+    rows = []
+    quiet = Exploration(particles=1, noise=0.0, beta=0.0, trigger="never", entropy_every=0)
+    rows.append(fixed(model, tokens, labels, quiet))
+    print(rows[-1], flush=True)
+    if not arguments.skip_fixed:
+        rows.append(fixed(model, tokens, labels, Exploration(entropy_every=0)))
+        print(rows[-1], flush=True)
+    plans = list(grid()) if arguments.search else []
+    for name, plan, above in [("default", Adaptive(), arguments.above), *plans]:
+        rows.append(adaptive(model, tokens, labels, plan, above, name))
+        print(rows[-1], flush=True)
+    print("\nnot beaten by any other:")
+    for row in sorted(rows, key=lambda row: row.evaluations):
+        cheaper = [r for r in rows if r.evaluations <= row.evaluations and r is not row]
+        if all(r.accuracy < row.accuracy for r in cheaper):
+            print(row)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,210 @@
+"""The server under load, beside the library: 200 clients at once, 2,000 puzzles, a small model.
+
+`python -m benchmarks.serve` starts `tiltrm serve` on this machine, sends it all puzzles, one to a
+request, and checks every answer against the library's own. Refused requests are sent again. It
+prints throughput, latency percentiles and memory, and fails unless every answer is right and comes
+once, memory is flat, and throughput is at least 80 % of one big batch solved by the library.
+"""
+
+import argparse
+import asyncio
+import json
+import re
+import subprocess
+import sys
+import tempfile
+import time
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from tiltrm.model import load, save
+from tiltrm.model.build import Model
+from tiltrm.model.trm import TRM, TRMConfig
+from tiltrm.solver import solve_texts
+from tiltrm.tasks import SUDOKU
+
+SETTINGS = {"particles": 4, "outer_steps": 48, "seed": 0}
+DECIDED = 0.6  # share of the puzzles that the first trajectory decides, at some step
+RATIO, GROWTH = 0.8, 1.1
+
+
+def small_model() -> TRM:
+    """Random weights; its halting head decides puzzles early, late or never."""
+    torch.manual_seed(0)
+    config = TRMConfig(width=64, layers=1, heads=2, prefix=1, inner_steps=2)
+    model = TRM(config).eval().requires_grad_(False)
+    torch.nn.init.normal_(model.halt_head.weight, std=0.5)
+    model.task = SUDOKU.name
+    with torch.inference_mode():
+        inputs = model.embed(SUDOKU.encode_all(puzzles(64)))
+        state, best = model.start(inputs), torch.full((64,), -torch.inf)
+        for _ in range(24):
+            state = model.step(inputs, state)
+            best = torch.maximum(best, model.halt_logit(state.answer))
+    model.decide_above = float(best.quantile(1.0 - DECIDED))
+    return model
+
+
+def puzzles(count: int) -> list[str]:
+    """Distinct views of one puzzle."""
+    one, answer = SUDOKU.generate(0)
+    generator = torch.Generator().manual_seed(0)
+    views, _ = SUDOKU.symmetries(one.repeat(count, 1), answer.repeat(count, 1), generator)
+    return [SUDOKU.decode(view) for view in views]
+
+
+def comparable(record: dict[str, Any]) -> dict[str, Any]:
+    """Everything but the time it took."""
+    return {key: value for key, value in record.items() if key != "seconds"}
+
+
+def library(model: Model, texts: list[str]) -> tuple[list[dict[str, Any]], float]:
+    """The records of one big batch, and its seconds."""
+    begun = time.perf_counter()
+    found = solve_texts(model, texts, **SETTINGS)
+    seconds = time.perf_counter() - begun
+    return [comparable(json.loads(solved.as_json())) for solved in found], seconds
+
+
+@dataclass
+class Tally:
+    """What the clients saw."""
+
+    expected: list[dict[str, Any]]
+    answered: Counter[int] = field(default_factory=Counter)
+    wrong: int = 0
+    refused: int = 0
+    latencies: list[float] = field(default_factory=list)
+    memory: list[int] = field(default_factory=list)  # KiB, along the way
+
+
+@contextmanager
+def server(folder: Path, queue: int) -> Iterator[tuple[int, int]]:
+    """`tiltrm serve` in a process of its own: its port and process id."""
+    command = [sys.executable, "-m", "tiltrm.cli", "serve", "--model", str(folder), "--port", "0",
+               "--queue", str(queue), "--device", "cpu"]  # fmt: skip
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+    try:
+        assert process.stdout is not None
+        said = re.search(r":(\d+)/", process.stdout.readline())
+        assert said is not None, "the server did not start"
+        yield int(said[1]), process.pid
+    finally:
+        process.terminate()
+        process.wait(30)
+
+
+def resident(process: int) -> int:
+    """KiB that a process holds."""
+    status = Path(f"/proc/{process}/status").read_text()
+    return int(re.findall(r"VmRSS:\s+(\d+)", status)[0])
+
+
+async def ask(port: int, body: bytes, line: list[Any]) -> tuple[int, dict[str, str], bytes]:
+    """One request on a connection that stays open: status, headers, body."""
+    if not line:
+        line.extend(await asyncio.open_connection("127.0.0.1", port))
+    reader, writer = line
+    head = (
+        "POST /v1/solve HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Type: application/json\r\n"
+        f"Content-Length: {len(body)}\r\n\r\n"
+    )
+    writer.write(head.encode() + body)
+    status, *rest = (await reader.readuntil(b"\r\n\r\n")).decode().splitlines()
+    headers = {k.lower(): v.strip() for k, _, v in (text.partition(":") for text in rest if text)}
+    content = await reader.readexactly(int(headers["content-length"]))
+    return int(status.split()[1]), headers, content
+
+
+async def client(port: int, work: Iterator[tuple[int, str]], tally: Tally) -> None:
+    """Take puzzles until none is left; a refused one is sent again when the server says."""
+    line: list[Any] = []
+    for place, text in work:
+        body = json.dumps({"puzzles": [text], **SETTINGS}).encode()
+        while True:
+            begun = time.perf_counter()
+            status, headers, content = await ask(port, body, line)
+            if status != 429:
+                break
+            tally.refused += 1
+            await asyncio.sleep(float(headers["retry-after"]))
+        tally.latencies.append(time.perf_counter() - begun)
+        tally.answered[place] += 1
+        right = status == 200 and [tally.expected[place]] == [
+            comparable(record) for record in json.loads(content)["results"]
+        ]
+        tally.wrong += not right
+    if line:
+        line[1].close()
+
+
+async def load_test(
+    port: int, process: int, texts: list[str], clients: int, tally: Tally
+) -> float:  # fmt: skip
+    """All clients at once; the seconds until the last answer."""
+
+    async def look() -> None:
+        while True:
+            tally.memory.append(resident(process))
+            await asyncio.sleep(0.5)
+
+    watcher = asyncio.ensure_future(look())
+    work = iter(list(enumerate(texts)))
+    begun = time.perf_counter()
+    await asyncio.gather(*(client(port, work, tally) for _ in range(clients)))
+    seconds = time.perf_counter() - begun
+    watcher.cancel()
+    return seconds
+
+
+def report(tally: Tally, count: int, alone: float, served: float) -> bool:
+    """Print what was measured; whether all of it is as it must be."""
+    once = all(tally.answered[place] == 1 for place in range(count))
+    early, late = tally.memory[len(tally.memory) // 3], max(tally.memory[-3:])
+    ratio = alone / served
+    marks = sorted(tally.latencies)
+    at = {p: marks[min(count - 1, int(p / 100 * count))] for p in (50, 90, 99, 100)}
+    costs = sorted(record["evaluations"] for record in tally.expected)
+    print(f"evaluations a puzzle   {costs[0]} to {costs[-1]}, median {costs[count // 2]}")
+    print(f"answered               {sum(tally.answered.values())} of {count}, once each: {once}")
+    print(f"wrong                  {tally.wrong}")
+    print(f"refused, then retried  {tally.refused}")
+    print(f"library, one batch     {count / alone:8.1f} puzzles/s")
+    print(f"server                 {count / served:8.1f} puzzles/s, {ratio:.0%} of the library")
+    print("latency, seconds       " + ", ".join(f"p{p} {v:.2f}" for p, v in at.items()))
+    print(
+        f"memory, MiB            {early / 1024:.0f} a third through, {late / 1024:.0f} at the end"
+    )
+    return once and not tally.wrong and ratio >= RATIO and late <= GROWTH * early
+
+
+def main() -> int:
+    """Run it all; 0 where everything holds."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--clients", type=int, default=200)
+    parser.add_argument("--puzzles", type=int, default=2000)
+    parser.add_argument("--queue", type=int, default=160)
+    arguments = parser.parse_args()
+    texts = puzzles(arguments.puzzles)
+    with tempfile.TemporaryDirectory() as name:
+        folder = save(small_model(), Path(name) / "small", dtype=None)
+        model = load(folder)
+        library(model, texts[:64])
+        expected, before = library(model, texts)
+        tally = Tally(expected)
+        with server(folder, arguments.queue) as (port, process):
+            served = asyncio.run(load_test(port, process, texts, arguments.clients, tally))
+        after = library(model, texts)[1]
+    fine = report(tally, len(texts), (before + after) / 2.0, served)
+    print("all holds" if fine else "something does not hold")
+    return 0 if fine else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
