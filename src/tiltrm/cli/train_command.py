@@ -1,0 +1,185 @@
+"""Train a model from puzzles, by the clock or by steps; resumable."""
+
+import argparse
+import json
+import signal
+import sys
+import time
+import tomllib
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from tiltrm.errors import DataError, SettingsError
+
+if TYPE_CHECKING:
+    from tiltrm.data import Puzzles
+    from tiltrm.train.loop import Trainer
+    from tiltrm.train.monitor import Report
+    from tiltrm.train.settings import Settings
+
+DATASETS = {"sudoku": "sudoku-extreme/train", "maze": "maze-hard/train"}
+WORDS = ("true", "false", "nan", "inf")  # bare words that TOML knows
+HELD_OUT = 10  # without --val, every so-many-th training puzzle is kept for validation
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """`tiltrm train`'s flags."""
+    parser.epilog = (
+        "Exit code: 0 when the plan or the piece is done; 130 or 143 after SIGINT or SIGTERM, with "
+        "everything saved; 2 with one sentence when something is wrong. Several GPUs: start it "
+        "with torchrun."
+    )
+    parser.add_argument("--task", default="sudoku", help="sudoku, maze or sudoku4")
+    parser.add_argument("--preset", default="fast", help="fast, paper, or a TOML file")
+    parser.add_argument("--data", help="training puzzles with answers; else the public set")
+    parser.add_argument("--val", help="validation puzzles; else a tenth of the training puzzles")
+    parser.add_argument("--out", type=Path, help="folder of the run; else runs/TASK-PRESET")
+    parser.add_argument("--resume", action="store_true", help="go on from the saved state")
+    plan = parser.add_mutually_exclusive_group()
+    plan.add_argument("--minutes", type=float, help="plan the run for this many minutes")
+    plan.add_argument("--steps", type=int, help="plan the run for this many steps")
+    parser.add_argument("--piece-minutes", type=float, metavar="MINUTES",
+                        help="stop and save after this long, to go on later")  # fmt: skip
+    parser.add_argument("--set", action="append", default=[], metavar="KEY=VALUE",
+                        help="override a setting, e.g. schedule.final=0.1")  # fmt: skip
+    parser.add_argument("--seed", type=int, help="seed of everything random")
+    parser.add_argument("--device", default="auto", help="auto, cpu or cuda")
+    parser.add_argument("--json", action="store_true", help="the last report as one object")
+    parser.add_argument("--tensorboard", action="store_true", help="write TensorBoard curves too")
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Train, and print the last validation report."""
+    from tiltrm.train import distributed
+
+    begun = time.monotonic()
+    limit = 60 * _positive("--piece-minutes", arguments.piece_minutes, float("inf"))
+    trainer = _trainer(arguments)
+    if arguments.resume:
+        trainer.resume()
+    with _caught() as signals:
+        report = trainer.run(stop=lambda: bool(signals) or time.monotonic() - begun > limit)
+    distributed.leave()
+    if trainer.world.leads:
+        print(_as_json(trainer, report) if arguments.json else _in_words(trainer, report))
+    return 128 + signals[0] if signals and trainer.pace.progress < 1.0 else 0
+
+
+def _as_json(trainer: "Trainer", report: "Report") -> str:
+    from tiltrm.train.log import plain
+
+    steps, seconds = trainer.pace.step, round(trainer.pace.seconds, 2)
+    found = {"steps": steps, "seconds": seconds, "best": trainer.best, "val": report._asdict()}
+    return json.dumps(plain(found), allow_nan=False)
+
+
+def _in_words(trainer: "Trainer", report: "Report") -> str:
+    steps, seconds = trainer.pace.step, trainer.pace.seconds
+    lines = [f"val exact at N={n}: {100 * exact:.2f} %" for n, exact in report.exact.items()]
+    judge = f"halting accuracy {100 * report.halt_accuracy:.2f} %, AUROC {report.halt_auroc:.4f}"
+    best = f"{steps} steps, {seconds:.0f} s, best val {100 * trainer.best:.2f} %"
+    return "\n".join([*lines, judge, best])
+
+
+def _trainer(arguments: argparse.Namespace) -> "Trainer":
+    from tiltrm.train.loop import Trainer
+
+    settings = _settings(arguments)
+    train, val = _puzzles(arguments)
+    out = arguments.out or Path("runs") / f"{arguments.task}-{Path(arguments.preset).stem}"
+    return Trainer(
+        settings, train, val, out, device=arguments.device, tensorboard=arguments.tensorboard,
+        command=("tiltrm", *sys.argv[1:]),
+    )  # fmt: skip
+
+
+def _settings(arguments: argparse.Namespace) -> "Settings":
+    """The preset with what the command line says about it."""
+    from tiltrm.train.settings import Settings, preset
+
+    values = asdict(preset(arguments.task, arguments.preset))
+    if arguments.minutes is not None:
+        values["minutes"] = _positive("--minutes", arguments.minutes)
+    if arguments.steps is not None:
+        values |= {"steps": arguments.steps, "minutes": 0.0}
+    if arguments.seed is not None:
+        values["seed"] = arguments.seed
+    for assignment in arguments.set:
+        assign(values, assignment)
+    return Settings.from_dict(values)
+
+
+def _puzzles(arguments: argparse.Namespace) -> "tuple[Puzzles, Puzzles]":
+    """Training and validation puzzles, both with answers."""
+    import torch
+
+    from tiltrm.data import read, splits
+    from tiltrm.tasks import by_name
+
+    task = by_name(arguments.task)
+    source = arguments.data or DATASETS.get(arguments.task)
+    if source is None:
+        raise SettingsError(f"there is no public set for {arguments.task}; give --data")
+
+    def labelled(name: str) -> "Puzzles":
+        puzzles = read(name, task)
+        if puzzles.answers is None:
+            raise DataError(f"{name}: expected puzzles with answers, got none; use a CSV with them")
+        return puzzles
+
+    train = labelled(source)
+    if arguments.val:
+        return train, labelled(arguments.val)
+    if len(train) < 2:
+        raise DataError(f"{source}: expected two puzzles or more, got one; give --val as well")
+    held_out, *kept = splits.folds(len(train), min(HELD_OUT, len(train)))
+    return train.take(torch.cat(kept).sort().values), train.take(held_out)
+
+
+def assign(values: dict[str, Any], assignment: str) -> None:
+    """Apply KEY=VALUE to nested settings; the value as in TOML, or a bare word."""
+    key, equals, text = assignment.partition("=")
+    *path, last = key.strip().split(".")
+    try:
+        parsed = {"v": text} if text.isidentifier() and text not in WORDS else _toml(text)
+    except tomllib.TOMLDecodeError:
+        parsed = {}
+    if not equals or list(parsed) != ["v"]:
+        raise SettingsError(f"--set needs KEY=VALUE as in TOML, got {assignment!r}")
+    for part in path:
+        values = values.setdefault(part, {})
+        if not isinstance(values, dict):
+            raise SettingsError(f"--set {key}: {part} is not a group of settings")
+    values[last] = parsed["v"]
+
+
+def _toml(text: str) -> dict[str, Any]:
+    return tomllib.loads(f"v = {text}")
+
+
+def _positive(name: str, value: float | None, default: float = 0.0) -> float:
+    if value is not None and not value > 0:
+        raise SettingsError(f"{name} must be above 0, got {value:g}")
+    return default if value is None else value
+
+
+@contextmanager
+def _caught() -> Iterator[list[int]]:
+    """The stop signals caught inside; a second one of a kind has its usual effect."""
+    caught: list[int] = []
+
+    def note(number: int, _: object) -> None:
+        caught.append(number)
+        signal.signal(number, before[number])
+
+    before: dict[int, Any] = {n: signal.getsignal(n) for n in (signal.SIGINT, signal.SIGTERM)}
+    for number in before:
+        signal.signal(number, note)
+    try:
+        yield caught
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)

@@ -1,0 +1,85 @@
+"""The card beside the best weights: what made them, from what, on what, and how it went."""
+
+import json
+import shlex
+import subprocess
+from collections.abc import Sequence
+from dataclasses import asdict
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import NamedTuple
+
+import torch
+
+from tiltrm.data import Puzzles
+from tiltrm.data.splits import checksum
+from tiltrm.train.log import Evaluation
+from tiltrm.train.settings import Settings
+
+
+class Origin(NamedTuple):
+    """Where a model comes from."""
+
+    command: str
+    train: str
+    val: str
+    device: str
+    code: str
+
+
+def origin(
+    command: Sequence[str], train: Puzzles, val: Puzzles, device: torch.device, processes: int
+) -> Origin:
+    """Data with checksums, the device by name, the code by version and commit."""
+    name = torch.cuda.get_device_name(device) if device.type == "cuda" else "CPU"
+    return Origin(shlex.join(command), _data(train), _data(val), f"{processes} x {name}", _code())
+
+
+def text(origin: Origin, settings: Settings, curve: Sequence[Evaluation]) -> str:
+    """Markdown. `curve` holds the evaluations so far, the last that of these weights."""
+    last = curve[-1]
+    rows = [
+        f"| {each.step} | {each.seconds / 60:.2f} | {100 * each.val.final:.1f} "
+        f"| {100 * each.train.final:.1f} | {100 * each.val.halt_accuracy:.1f} |"
+        for each in curve
+    ]
+    lines = [
+        f"# {settings.task}, {last.step} steps", "",
+        f"- command: `{origin.command or 'called from Python'}`",
+        f"- code: {origin.code}",
+        f"- training data: {origin.train}",
+        f"- validation data, by which these weights were chosen: {origin.val}",
+        f"- {last.seconds / 60:.2f} minutes of training on {origin.device}", "",
+        f"| step | minutes | val exact % (N={settings.evaluate_steps}) | train | val halting % |",
+        "|---|---|---|---|---|", *rows, "",
+        "Settings:", "```json", json.dumps(asdict(settings)), "```", "",
+    ]  # fmt: skip
+    return "\n".join(lines)
+
+
+def _data(puzzles: Puzzles) -> str:
+    return f"{len(puzzles):,} puzzles, SHA-256 {checksum(puzzles)}"
+
+
+def _code() -> str:
+    try:
+        name = f"tiltrm {version('tiltrm')}"
+    except PackageNotFoundError:
+        name = "tiltrm, not installed"
+    folder = Path(__file__).parent
+    commit = _git("log", "-1", "--format=%H", "--", ".", folder=folder)
+    if not commit:
+        return f"{name}, commit unknown"
+    changed = _git("status", "--porcelain", "--", "..", folder=folder)
+    return f"{name}, commit {commit}{' with changes' if changed else ''}"
+
+
+def _git(*words: str, folder: Path) -> str:
+    """What git says about the package's own folder; nothing where it is not under git."""
+    try:
+        done = subprocess.run(
+            ["git", *words], cwd=folder, capture_output=True, text=True, timeout=10, check=True
+        )
+    except (OSError, subprocess.SubprocessError):
+        return ""
+    return done.stdout.strip()

@@ -1,0 +1,56 @@
+"""Folders that are whole or absent, whenever the process is killed."""
+
+import os
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+PART, OLD = ".part", ".old"  # being written; being replaced
+
+
+@contextmanager
+def replacing(target: Path) -> Iterator[Path]:
+    """An empty folder to write into; on leaving, it is flushed to disk and becomes `target`.
+
+    Killed anywhere, `target` after `recover` is the old folder or the new one, never a mixture.
+    Proved by tests/train/test_kill.py.
+    """
+    fresh, old = _beside(target, PART), _beside(target, OLD)
+    shutil.rmtree(fresh, ignore_errors=True)
+    try:
+        fresh.mkdir(parents=True)
+        yield fresh
+        for path in (*fresh.iterdir(), fresh):
+            _flush(path)
+        if target.exists():
+            shutil.rmtree(old, ignore_errors=True)
+            target.rename(old)
+        fresh.rename(target)
+        _flush(target.parent)
+        shutil.rmtree(old, ignore_errors=True)
+    finally:
+        shutil.rmtree(fresh, ignore_errors=True)
+
+
+def recover(target: Path) -> None:
+    """Put the old folder back where `replacing` was killed between its two renamings."""
+    old = _beside(target, OLD)
+    if old.exists() and not target.exists():
+        old.rename(target)
+
+
+def _beside(target: Path, suffix: str) -> Path:
+    return target.with_name(target.name + suffix)
+
+
+def _flush(path: Path) -> None:
+    """See a file or a folder's names onto the disk, where the system can open them for that."""
+    try:
+        handle = os.open(path, os.O_RDONLY)
+    except OSError:
+        return
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)

@@ -1,0 +1,151 @@
+"""The run's record: JSON lines for programs, one moving line for people."""
+
+import json
+import math
+import shutil
+import sys
+import time
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from tiltrm.errors import DataError
+from tiltrm.train.board import Board
+from tiltrm.train.learner import Statistics
+from tiltrm.train.monitor import Report
+from tiltrm.train.pace import Pace
+
+METRICS, SCANS = "metrics.jsonl", "scan.jsonl"
+BAR = 20  # characters
+
+
+class Evaluation(NamedTuple):
+    """One evaluation on record."""
+
+    step: int
+    seconds: float  # of training
+    val: Report
+    train: Report
+
+
+class Log:
+    """Appends to files in the run's folder and writes progress to stderr; only the leader does."""
+
+    def __init__(self, folder: Path, leads: bool, board: Board | None = None) -> None:
+        self.folder, self.leads, self.board = folder, leads, board
+        self.shown = -math.inf
+        if leads:
+            try:
+                folder.mkdir(parents=True, exist_ok=True)
+                for name in (METRICS, SCANS):
+                    _mend(folder / name)
+            except OSError as error:
+                raise DataError(f"expected a folder to write at {folder}, got: {error}") from None
+
+    def write(self, kind: str, step: int, file: str = METRICS, **values: Any) -> None:
+        """One JSON line, closed at once, so that a killed run keeps its record. NaN is null."""
+        if not self.leads:
+            return
+        line = json.dumps(plain({"kind": kind, "step": step, **values}), allow_nan=False)
+        try:
+            with (self.folder / file).open("a", encoding="utf-8") as out:
+                out.write(line + "\n")
+        except OSError as error:
+            raise DataError(
+                f"the record {self.folder / file} could not be written: {error}; "
+                "make room there and go on with --resume"
+            ) from None
+        if self.board is not None and kind != "start":
+            self.board.add(kind, step, values)
+
+    def training(self, pace: Pace, statistics: Statistics, tflops: float) -> None:
+        """Called every few steps."""
+        self.write(
+            "train", pace.step, seconds=round(pace.seconds, 2), **statistics._asdict(),
+            tflops=tflops,
+        )  # fmt: skip
+        now = time.monotonic()
+        if self.leads and now - self.shown > (0.5 if sys.stderr.isatty() else 15):
+            self.shown = now
+            show(progress_line(pace, statistics, tflops), moving=True)
+
+    def evaluation(self, found: Evaluation) -> None:
+        """Validation beside training accuracy, so that memorising is seen and not guessed."""
+        val, train = found.val, found.train
+        seconds = round(found.seconds, 2)
+        self.write(
+            "evaluation", found.step, seconds=seconds, val=val._asdict(), train=train._asdict()
+        )
+        if self.leads:
+            exact = " ".join(f"N={n}: {100 * v:.1f}" for n, v in val.exact.items())
+            show(
+                f"step {found.step}, {found.seconds / 60:.2f} min: val {exact}; "
+                f"train {100 * train.final:.1f}; halting {100 * val.halt_accuracy:.1f} %, "
+                f"AUROC {val.halt_auroc:.4f}"
+            )
+
+    def evaluations(self) -> list[Evaluation]:
+        """The evaluations on record since the run last began at step 0."""
+        found: list[Evaluation] = []
+        path = self.folder / METRICS
+        for number, line in enumerate(_lines(path), 1):
+            try:
+                record = json.loads(line)
+                if record["kind"] == "start" and record["step"] == 0:
+                    found = []
+                elif record["kind"] == "evaluation":
+                    reports = (_report(record[name]) for name in ("val", "train"))
+                    found.append(Evaluation(record["step"], record["seconds"], *reports))
+            except (ValueError, KeyError, TypeError) as error:
+                raise DataError(
+                    f"{path}, line {number}: expected a record of this program, got {error!r}; "
+                    "mend or remove the line"
+                ) from None
+        return found
+
+
+def _report(values: dict[str, Any]) -> Report:
+    """A report as `Log.evaluation` wrote it."""
+    known = {name: math.nan if value is None else value for name, value in values.items()}
+    return Report(**known | {"exact": {int(n): v for n, v in values["exact"].items()}})
+
+
+def progress_line(pace: Pace, statistics: Statistics, tflops: float) -> str:
+    """How far, how good (on the rows that halted), how fast, how long still."""
+    progress = min(1.0, pace.progress)
+    bar = "#" * round(BAR * progress)
+    return (
+        f"[{bar:.<{BAR}}] {100 * progress:5.1f} %  step {pace.step}  loss {statistics.loss:.3f}  "
+        f"exact {statistics.right:.3f}  q {statistics.halt_accuracy:.3f}  "
+        f"{tflops:.3g} TFLOP/s  {pace.seconds_left / 60:.1f} min left"
+    )
+
+
+def show(line: str, *, moving: bool = False) -> None:
+    """A line on stderr; on a terminal a moving one is written over by the next."""
+    if sys.stderr.isatty():
+        line = f"\r{line[: shutil.get_terminal_size().columns - 1]}\x1b[K"
+    print(line, end="" if moving and sys.stderr.isatty() else "\n", file=sys.stderr, flush=True)
+
+
+def plain(value: Any) -> Any:
+    """Nested values with null for NaN and infinity, which JSON does not know."""
+    if isinstance(value, dict):
+        return {key: plain(inner) for key, inner in value.items()}
+    if isinstance(value, list | tuple):
+        return [plain(inner) for inner in value]
+    return None if isinstance(value, float) and not math.isfinite(value) else value
+
+
+def _lines(path: Path) -> list[str]:
+    try:
+        return path.read_text("utf-8").splitlines() if path.exists() else []
+    except (OSError, ValueError) as error:
+        raise DataError(f"the record {path} cannot be read: {error}") from None
+
+
+def _mend(path: Path) -> None:
+    """Cut off a last line that a full disk left half-written."""
+    if path.exists():
+        data = path.read_bytes()
+        if data and not data.endswith(b"\n"):
+            path.write_bytes(data[: data.rfind(b"\n") + 1])

@@ -1,0 +1,89 @@
+"""How good the model is right now: exact accuracy by depth, and the halting head as a judge."""
+
+from typing import NamedTuple
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from tiltrm.data import Puzzles
+from tiltrm.model.base import State
+from tiltrm.model.trm import TRM
+from tiltrm.statistics import auroc, calibration_error
+from tiltrm.tasks.base import PAD
+from tiltrm.train import distributed
+from tiltrm.train.distributed import ALONE, World
+from tiltrm.train.losses import exactly_right
+from tiltrm.train.supervision import embed
+
+MARKS = (3, 12, 24)  # outer steps at which the accuracy is noted, besides the last
+
+
+class Report(NamedTuple):
+    """Deterministic accuracy and the quality of the halting head on a fixed set of puzzles."""
+
+    exact: dict[int, float]  # outer step -> share of puzzles right
+    cells: float  # share of labelled cells right at the last step
+    halt_accuracy: float  # how often sign(halt logit) tells right from wrong
+    halt_auroc: float  # NaN where all puzzles are right, or all wrong
+    halt_calibration: float  # expected calibration error of sigmoid(halt logit), 10 bins
+    halt_bce: float
+
+    @property
+    def final(self) -> float:
+        """The exact accuracy at the last outer step, by which the best weights are chosen."""
+        return self.exact[max(self.exact)]
+
+
+@torch.no_grad()
+def evaluate(
+    model: TRM, puzzles: Puzzles, *, outer_steps: int, batch: int, dtype: torch.dtype,
+    world: World = ALONE,
+) -> Report:  # fmt: skip
+    """Run the model on every puzzle, each process on a share of them."""
+    device = model.embedding.device
+    marks = sorted({*(mark for mark in MARKS if mark < outer_steps), outer_steps})
+    count = len(puzzles)
+    # A row a puzzle: right at each mark, the share of cells, the halt logit.
+    found = torch.zeros(count, len(marks) + 2, dtype=torch.float64, device=device)
+    mine = torch.arange(world.rank, count, world.size)
+    for rows in mine.split(min(batch, max(1, len(mine)))):
+        questions = puzzles.questions[rows].to(device)
+        labels = puzzles.labels()[rows].to(device)
+        spare = min(batch, len(mine)) - len(rows)  # to one shape, which is compiled once
+        padded = F.pad(questions, (0, 0, 0, spare), value=1)
+        with torch.autocast(device.type, dtype, enabled=dtype != torch.float32):
+            found[rows.to(device)] = _follow(model, padded, labels, marks, dtype)
+    return _report(marks, distributed.total(found, world).cpu())
+
+
+def _follow(
+    model: TRM, questions: Tensor, labels: Tensor, marks: list[int], dtype: torch.dtype
+) -> Tensor:
+    """One batch, its first len(labels) rows: (puzzle, mark + 2) as `evaluate` collects them."""
+    rows = len(labels)
+    inputs = embed(model, questions, dtype)
+    state = State(*(half.to(dtype) for half in model.start(inputs)))
+    columns = []
+    for n in range(1, marks[-1] + 1):
+        state = model.step(inputs, state)
+        if n in marks:
+            answers = model.decode(state.answer[:rows]).argmax(-1)
+            columns.append(exactly_right(answers, labels))
+    labelled = labels != PAD
+    cells = ((answers == labels) & labelled).sum(-1) / labelled.sum(-1).clamp(min=1)
+    columns += [cells, model.halt_logit(state.answer[:rows])]
+    return torch.stack([column.double() for column in columns], dim=-1)
+
+
+def _report(marks: list[int], found: Tensor) -> Report:
+    *solved, cells, halt = found.unbind(-1)
+    final = solved[-1] > 0
+    return Report(
+        exact={n: float(right.mean()) for n, right in zip(marks, solved, strict=True)},
+        cells=float(cells.mean()),
+        halt_accuracy=float(((halt > 0) == final).double().mean()),
+        halt_auroc=auroc(halt, final),
+        halt_calibration=calibration_error(torch.sigmoid(halt), final),
+        halt_bce=float(F.binary_cross_entropy_with_logits(halt, final.double())),
+    )

@@ -1,0 +1,87 @@
+"""Muon for the matrices of the network, AdamW for embedding, prefix and heads; the schedule."""
+
+import math
+import os
+from typing import Any, NamedTuple
+
+import torch
+from torch import nn
+from torch.optim import Optimizer
+
+from tiltrm.train.settings import Schedule, Settings
+
+
+class Groups(NamedTuple):
+    """Every parameter of a model, in exactly one group."""
+
+    matrices: list[nn.Parameter]  # of the network, over channels
+    mixing: list[nn.Parameter]  # of the network, over positions
+    rest: list[nn.Parameter]  # embedding, prefix, heads
+
+
+def build(model: nn.Module, settings: Settings) -> list[Optimizer]:
+    """One or two optimisers, each group remembering its own full rate as `base_rate`."""
+    parameters = groups(model)
+    decay, mixing_decay = settings.weight_decay, settings.mixing_weight_decay
+    network: list[dict[str, Any]] = [
+        {"params": parameters.matrices, "weight_decay": decay},
+        {"params": parameters.mixing, "weight_decay": decay if mixing_decay < 0 else mixing_decay},
+    ]
+    network = [{"lr": settings.rate} | group for group in network if group["params"]]
+    heads: dict[str, Any] = {
+        "params": parameters.rest, "lr": settings.head_rate,
+        "weight_decay": settings.head_weight_decay,
+    }  # fmt: skip
+    on_gpu = parameters.rest[0].is_cuda
+    optimisers: list[Optimizer]
+    if settings.optimiser == "adamw":
+        optimisers = [torch.optim.AdamW([*network, heads], betas=settings.betas, fused=on_gpu)]
+    else:
+        if not on_gpu:
+            _make_bfloat16_safe()
+        muon = torch.optim.Muon(
+            network, momentum=settings.momentum, nesterov=True,
+            ns_steps=settings.newton_schulz, adjust_lr_fn="original",
+        )  # fmt: skip
+        optimisers = [muon, torch.optim.AdamW([heads], betas=settings.betas, fused=on_gpu)]
+    for optimiser in optimisers:
+        for group in optimiser.param_groups:
+            group["base_rate"] = group["lr"]
+    return optimisers
+
+
+def groups(model: nn.Module) -> Groups:
+    """The parameters by kind. Proved by tests/train/test_optimiser.py."""
+    found = Groups([], [], [])
+    for name, parameter in model.named_parameters():
+        if ".layers." not in name or parameter.ndim != 2:
+            found.rest.append(parameter)
+        else:
+            (found.mixing if ".mlp_t." in name else found.matrices).append(parameter)
+    return found
+
+
+def set_rates(optimisers: list[Optimizer], factor: float) -> None:
+    """Every group's rate becomes its full rate times the factor."""
+    for optimiser in optimisers:
+        for group in optimiser.param_groups:
+            group["lr"] = group["base_rate"] * factor
+
+
+def rate_factor(schedule: Schedule, step: int, progress: float) -> float:
+    """Warm-up by steps, then `hold` at 1, then the shape down to `final` at progress 1."""
+    warm = min(1.0, (step + 1) / schedule.warmup_steps) if schedule.warmup_steps else 1.0
+    progress = min(1.0, progress)
+    if schedule.shape == "constant" or progress <= schedule.hold:
+        return warm
+    done = (progress - schedule.hold) / (1.0 - schedule.hold)
+    left = 1.0 - done if schedule.shape == "linear" else 0.5 * (1.0 + math.cos(math.pi * done))
+    return warm * (schedule.final + (1.0 - schedule.final) * left)
+
+
+def _make_bfloat16_safe() -> None:
+    """Muon multiplies in bfloat16; on some virtual CPUs oneDNN's AMX path for it is illegal.
+
+    oneDNN reads this at its first product, so it is set before any.
+    """
+    os.environ.setdefault("ONEDNN_MAX_CPU_ISA", "AVX512_CORE_BF16")

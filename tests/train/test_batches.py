@@ -1,0 +1,89 @@
+"""Batches, augmentation and depth: functions of the seed and the step alone."""
+
+import pytest
+import torch
+from torch import Generator, Tensor
+
+from tiltrm.data import Puzzles
+from tiltrm.errors import DataError
+from tiltrm.train import batches
+from tiltrm.train.settings import Depth
+
+from . import toys
+
+CPU = torch.device("cpu")
+
+
+def rows(tokens: Tensor) -> set[bytes]:
+    return {row.numpy().tobytes() for row in tokens}
+
+
+def draw(augment: str, seed: int = 0, **changes: int) -> tuple[Tensor, Tensor]:
+    settings = toys.settings(augment=augment, batch=64, **changes)
+    source = batches.source(toys.puzzles(), settings, CPU)
+    return batches.draw(source, settings, Generator().manual_seed(seed))
+
+
+@pytest.mark.parametrize("augment", ["none", "endless", "fixed"])
+def test_a_batch_is_solved_puzzles_and_depends_on_the_seed(augment: str) -> None:
+    questions, labels = draw(augment, shuffles=5)
+    assert toys.TASK.is_solved(questions, labels).all()
+    again, _ = draw(augment, shuffles=5)
+    other, _ = draw(augment, seed=1, shuffles=5)
+    assert torch.equal(questions, again)
+    assert not torch.equal(questions, other)
+
+
+def test_augmentation_shows_what_it_should() -> None:
+    known = rows(toys.puzzles().questions)
+    assert rows(draw("none")[0]) <= known
+    assert len(rows(draw("endless")[0]) - known) > 32
+
+
+def test_fixed_shuffles_are_so_many_in_blocks_of_any_size(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    settings = toys.settings(augment="fixed", shuffles=7)
+    source = batches.source(toys.puzzles(), settings, CPU)
+    assert len(source.questions) == 7 * len(toys.puzzles())
+    assert toys.TASK.is_solved(source.questions, source.labels).all()
+    assert len(rows(source.questions)) > 6 * len(toys.puzzles())
+    drawn = {bytes(r) for seed in range(50) for r in rows(
+        batches.draw(source, settings, Generator().manual_seed(seed))[0])}  # fmt: skip
+    assert drawn <= rows(source.questions)
+    monkeypatch.setattr(batches, "BLOCK", 13)
+    small = batches.source(toys.puzzles(), settings, CPU)
+    assert toys.TASK.is_solved(small.questions, small.labels).all()
+    assert len(small.questions) == len(source.questions)
+
+
+def test_puzzles_without_answers_are_refused() -> None:
+    bare = Puzzles(toys.TASK, toys.puzzles().questions)
+    with pytest.raises(DataError, match="with answers"):
+        batches.source(bare, toys.settings(), CPU)
+
+
+def test_batch_seeds_differ_and_repeat() -> None:
+    seeds = {batches.batch_seed(seed, step) for seed in range(20) for step in range(50)}
+    assert len(seeds) == 1000
+    assert batches.batch_seed(3, 4) == batches.batch_seed(3, 4)
+    assert all(0 <= seed < 2**62 for seed in seeds)
+
+
+@pytest.mark.parametrize(
+    ("progress", "expected"),
+    [(0.0, {1, 2}), (0.2, {1, 2}), (0.4, {2, 3, 4}), (0.6, {3, 4, 5, 6}), (1.0, {3, 4, 5, 6})],
+)
+def test_depth_is_uniform_in_a_moving_range(progress: float, expected: set[int]) -> None:
+    depth = Depth(start=(1, 2), end=(3, 6), over=(0.2, 0.6))
+    draws = [batches.draw_depth(depth, progress, seed) for seed in range(3000)]
+    assert set(draws) == expected
+    share = 3000 / len(expected)
+    spread = (3000 * (1 / len(expected)) * (1 - 1 / len(expected))) ** 0.5
+    assert all(abs(draws.count(value) - share) < 5 * spread for value in expected)
+
+
+def test_depth_jumps_where_the_range_has_no_length() -> None:
+    depth = Depth(start=(1, 1), end=(9, 9), over=(0.5, 0.5))
+    assert batches.draw_depth(depth, 0.49, 0) == 1
+    assert batches.draw_depth(depth, 0.51, 0) == 9

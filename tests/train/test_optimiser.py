@@ -1,0 +1,92 @@
+"""Groups, decay by group, and the schedule at its key points."""
+
+import math
+
+import pytest
+import torch
+from torch import nn
+
+from tiltrm.model.trm import TRM, TRMConfig
+from tiltrm.train import optimiser
+from tiltrm.train.settings import Schedule
+
+from . import toys
+
+MIXING = TRMConfig(cells=16, vocabulary=6, width=16, heads=1, layers=2, prefix=1)
+ATTENTION = TRMConfig(
+    cells=16, vocabulary=6, width=16, heads=2, prefix=2, token_mixing=False, rotary=True,
+    learned_positions=True,
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("config", [MIXING, ATTENTION])
+@pytest.mark.parametrize("kind", ["muon", "adamw"])
+def test_every_parameter_is_in_exactly_one_group(config: TRMConfig, kind: str) -> None:
+    model = TRM(config)
+    built = optimiser.build(model, toys.settings(optimiser=kind))
+    held = [id(p) for each in built for group in each.param_groups for p in group["params"]]
+    assert sorted(held) == sorted(id(p) for p in model.parameters())
+
+
+def test_groups_hold_what_they_say() -> None:
+    model = TRM(MIXING)
+    names = {id(parameter): name for name, parameter in model.named_parameters()}
+    matrices, mixing, rest = ({names[id(p)] for p in group} for group in optimiser.groups(model))
+    assert mixing == {n for n in names.values() if "mlp_t" in n}
+    assert matrices == {n for n in names.values() if ".mlp." in n}
+    heads = {"token_head.weight", "halt_head.weight", "halt_head.bias"}
+    assert rest == {"embedding", "prefix", *heads}
+
+
+@pytest.mark.parametrize("kind", ["muon", "adamw"])
+@pytest.mark.parametrize("mixing_decay", [-1.0, 0.0, 0.5])
+def test_decay_is_decoupled_and_by_group(kind: str, mixing_decay: float) -> None:
+    """Without a gradient a weight shrinks by 1 - rate x decay of its own group."""
+    settings = toys.settings(
+        optimiser=kind, rate=0.1, weight_decay=0.3, mixing_weight_decay=mixing_decay,
+        head_rate=0.2, head_weight_decay=0.4,
+    )  # fmt: skip
+    model = TRM(MIXING)
+    nn.init.ones_(model.prefix)
+    before = {name: p.detach().clone() for name, p in model.named_parameters()}
+    built = optimiser.build(model, settings)
+    optimiser.set_rates(built, 0.5)
+    for parameter in model.parameters():
+        parameter.grad = torch.zeros_like(parameter)
+    for each in built:
+        each.step()
+    mixing = 0.3 if mixing_decay < 0 else mixing_decay
+    for name, parameter in model.named_parameters():
+        shrink = 0.05 * (mixing if "mlp_t" in name else 0.3) if "layers" in name else 0.1 * 0.4
+        torch.testing.assert_close(parameter.detach(), before[name] * (1 - shrink))
+
+
+def test_rates_are_always_a_share_of_the_full_one() -> None:
+    built = optimiser.build(TRM(MIXING), toys.settings(rate=0.1, head_rate=0.2))
+    for factor in (0.5, 0.25, 1.0):
+        optimiser.set_rates(built, factor)
+        rates = {group["lr"] for each in built for group in each.param_groups}
+        assert rates == {0.1 * factor, 0.2 * factor}
+
+
+def factor(progress: float, step: int = 10**6, **values: object) -> float:
+    return optimiser.rate_factor(Schedule(**values), step, progress)  # type: ignore[arg-type]
+
+
+def test_schedule_at_key_points() -> None:
+    assert [factor(p, shape="constant", final=0.1) for p in (0, 0.5, 1, 2)] == [1, 1, 1, 1]
+    linear = {"shape": "linear", "hold": 0.2, "final": 0.1}
+    points = [factor(p, **linear) for p in (0, 0.2, 0.6, 1, 1.5)]
+    assert points == pytest.approx([1, 1, 0.55, 0.1, 0.1])
+    cosine = {"shape": "cosine", "hold": 0.5, "final": 0.2}
+    quarter = 0.2 + 0.8 * 0.5 * (1 + math.cos(math.pi / 4))
+    points = [factor(p, **cosine) for p in (0.5, 0.625, 0.75, 1, 7)]
+    assert points == pytest.approx([1, quarter, 0.6, 0.2, 0.2])
+    assert factor(1.2, shape="cosine", hold=1.0) == 1  # held to the end and past it
+
+
+def test_warm_up_counts_steps_from_the_first() -> None:
+    warm = {"shape": "constant", "warmup_steps": 4}
+    assert [factor(0.9, step, **warm) for step in range(6)] == [0.25, 0.5, 0.75, 1, 1, 1]
+    half = factor(0.5, 1, shape="linear", warmup_steps=4)
+    assert half == pytest.approx(0.5 * 0.5)

@@ -1,0 +1,211 @@
+"""A run by the clock, by steps, by signal; what it leaves behind."""
+
+import json
+import os
+import signal
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+from tiltrm.cli import main
+from tiltrm.cli.train_command import assign
+from tiltrm.data import read
+from tiltrm.data.splits import checksum
+from tiltrm.model import load
+from tiltrm.train import log, loop, state
+from tiltrm.train.distributed import World
+from tiltrm.train.learner import statistics
+from tiltrm.train.pace import Pace
+
+from . import toys
+
+
+@pytest.fixture
+def words(tmp_path: Path) -> list[str]:
+    data = toys.write_csv(tmp_path / "data.csv", toys.puzzles())
+    return [
+        "train", "--task", "sudoku4", "--preset", "toy", "--data", str(data),
+        "--out", str(tmp_path / "run"), "--device", "cpu",
+        "--set", "model.width=16", "--set", "batch=4",
+    ]  # fmt: skip
+
+
+def records(folder: Path) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in (folder / "metrics.jsonl").read_text().splitlines()]
+
+
+def test_minutes_stop_in_time_with_everything_saved(words: list[str], tmp_path: Path) -> None:
+    begun = time.monotonic()
+    code = main([*words, "--minutes", "0.05", "--set", "evaluate_every=0.5"])
+    assert code == 0
+    assert time.monotonic() - begun < 3 + 5  # of a busy machine
+    found = records(tmp_path / "run")
+    steps = [record["step"] for record in found if record["kind"] == "train"]
+    evaluated = [record for record in found if record["kind"] == "evaluation"]
+    saved = state.latest(tmp_path / "run")
+    assert saved is not None
+    assert int(saved.stem) == steps[-1] == evaluated[-1]["step"]
+    assert len(evaluated) > 1
+    assert found[-1]["seconds"] < 3.5
+    load(tmp_path / "run" / "best")
+
+
+def test_the_clock_counts_what_is_no_training_and_leaves_time_for_the_end() -> None:
+    pace = Pace(toys.settings(minutes=1.0), World(), torch.device("cpu"))
+    pace.seconds, pace.aside = 20.0, 7.0
+    assert pace.progress == pytest.approx(27 / 60)
+    pace.closing = 6.0
+    assert pace.progress == pytest.approx(27 / 54)
+    assert not pace.overrun(time.monotonic())
+    assert pace.overrun(time.monotonic() - 27.5)
+    pace.closing = 1e9  # a silly estimate, as of a first step that compiles
+    assert pace.progress == pytest.approx(27 / 30)
+    with pace.apart():
+        time.sleep(0.02)
+    assert 7.02 <= pace.aside < 8
+
+
+def test_a_piece_is_a_part_of_the_plan(words: list[str], tmp_path: Path) -> None:
+    assert main([*words, "--steps", "1000000", "--piece-minutes", "0.01"]) == 0
+    saved = state.latest(tmp_path / "run")
+    assert saved is not None
+    assert 0 < int(saved.stem) < 1000000
+    assert main([*words, "--steps", str(int(saved.stem) + 1), "--resume"]) == 0
+    assert state.latest(tmp_path / "run") != saved
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_a_signal_saves_and_ends_the_run(
+    words: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: signal.Signals
+) -> None:
+    """Exit code 128 + signal, everything saved, and the handlers as they were."""
+    both = (signal.SIGTERM, signal.SIGINT)
+    before = [signal.getsignal(each) for each in both]
+    real = log.Log.training
+
+    def training(self: log.Log, pace: Pace, *rest: Any) -> None:
+        real(self, pace, *rest)
+        if pace.step == 20:
+            os.kill(os.getpid(), number)
+
+    monkeypatch.setattr(log.Log, "training", training)
+    assert main([*words, "--steps", "1000000"]) == 128 + number
+    assert [signal.getsignal(each) for each in both] == before
+    saved = state.latest(tmp_path / "run")
+    assert saved is not None
+    assert int(saved.stem) == 20
+    assert records(tmp_path / "run")[-1]["kind"] == "evaluation"
+
+
+def test_a_signal_in_a_stretch_is_heard_after_the_step(tmp_path: Path) -> None:
+    run = toys.trainer(tmp_path, steps=100)
+    run.run(stop=lambda: run.pace.step == 13)
+    assert run.pace.step == 13
+
+
+def test_slow_steps_are_looked_at_one_by_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(loop, "PATIENCE", 0.0)
+    toys.trainer(tmp_path, steps=4).run()
+    steps = [record["step"] for record in records(tmp_path) if record["kind"] == "train"]
+    assert steps == [1, 2, 3, 4]
+
+
+def test_the_record_of_a_run(tmp_path: Path) -> None:
+    run = toys.trainer(tmp_path, steps=25)
+    run.run()
+    found = records(tmp_path)
+    kinds = [(record["kind"], record["step"]) for record in found]
+    assert kinds == [
+        ("start", 0), ("train", 10), ("train", 20), ("train", 25), ("evaluation", 25),
+    ]  # fmt: skip
+    assert found[0]["settings"]["batch"] == 8
+    assert found[-1]["val"].keys() == found[-1]["train"].keys()
+    assert {"exact", "halt_accuracy", "halt_auroc", "halt_calibration"} <= found[-1]["val"].keys()
+
+
+def test_the_command_line_says_how_it_went(
+    words: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main([*words, "--steps", "11"]) == 0
+    out, err = capsys.readouterr()
+    for word in ("loss", "exact", "q ", "TFLOP/s", "min left", "AUROC"):
+        assert word in err
+    assert "val exact at N=6:" in out
+    assert "11 steps" in out
+
+
+def test_the_last_report_as_json(words: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    assert main([*words, "--steps", "2", "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert found["steps"] == 2
+    assert found["val"]["exact"].keys() == {"3", "6"}
+    assert found["val"]["halt_auroc"] is None  # nothing is right yet
+
+
+def test_a_plan_is_by_minutes_or_by_steps(words: list[str]) -> None:
+    assert main([*words, "--steps", "2", "--minutes", "1"]) == 2
+
+
+def test_without_val_a_tenth_is_held_out(words: list[str], tmp_path: Path) -> None:
+    assert main([*words, "--steps", "1"]) == 0
+    card = (tmp_path / "run" / "best" / "CARD.md").read_text()
+    table = read(tmp_path / "data.csv", toys.TASK)
+    kept = table.take(torch.arange(40)[torch.arange(40) % 10 != 0])
+    assert f"36 puzzles, SHA-256 {checksum(kept)}" in card
+    assert f"4 puzzles, SHA-256 {checksum(table.take(slice(0, None, 10)))}" in card
+
+
+def test_the_card_has_command_data_device_and_curve(tmp_path: Path) -> None:
+    run = toys.trainer(tmp_path)
+    run.origin = run.origin._replace(command="tiltrm train --data x")
+    toys.advance(run, 2)
+    run.evaluate()
+    toys.advance(run, 2)
+    run.best = -1.0
+    run.evaluate()
+    card = (tmp_path / "best" / "CARD.md").read_text()
+    assert "- command: `tiltrm train --data x`" in card
+    assert "SHA-256 " + checksum(run.val) in card
+    assert "minutes of training on 1 x CPU" in card
+    assert [line.split(" | ")[0] for line in card.splitlines() if line[:3] in ("| 2", "| 4")] == [
+        "| 2", "| 4",
+    ]  # fmt: skip
+    assert '"batch": 8' in card
+    assert load(tmp_path / "best").task == "sudoku4"
+
+
+def test_only_a_better_model_replaces_the_best(tmp_path: Path) -> None:
+    run = toys.trainer(tmp_path)
+    run.best = 2.0
+    run.evaluate()
+    assert not (tmp_path / "best").exists()
+    run.best = -1.0
+    run.evaluate()
+    first = load(tmp_path / "best").embedding
+    assert torch.equal(first, run.learner.ema.average[0].bfloat16().float())
+
+
+def test_statistics_are_shares_of_the_rows_that_halted() -> None:
+    """Sums first, then the ratio: a step in which nothing halted has no say."""
+    sums = torch.tensor([[2.0, 0.0, 0.5, 0.0, 0.0], [1.0, 0.1, 1.0, 0.2, 0.8]])
+    found = statistics(sums)
+    assert found == pytest.approx((1.5, 0.5, 0.75, 0.1, 4.0))
+    assert statistics(sums[:1]).right != statistics(sums[:1]).right  # NaN: nothing halted
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        ("a.b=0.5", 0.5), ("a.b=[1, 2]", [1, 2]), ("a.b='x'", "x"), ("a.b=word", "word"),
+        ("a.b=true", True), ("a.b = 3", 3),
+    ],
+)  # fmt: skip
+def test_assignments(text: str, value: object) -> None:
+    values: dict[str, Any] = {"a": {"c": 1}}
+    assign(values, text)
+    assert values == {"a": {"b": value, "c": 1}}

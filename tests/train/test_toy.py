@@ -1,0 +1,52 @@
+"""The whole of training on a task that a CPU learns in seconds."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+import torch
+
+from tiltrm.data import Puzzles
+from tiltrm.model import load
+from tiltrm.tasks import Sudoku
+from tiltrm.train.loop import Trainer
+from tiltrm.train.losses import exactly_right
+from tiltrm.train.settings import preset
+
+from . import toys
+
+
+@pytest.fixture
+def one_thread() -> Iterator[None]:
+    """Threads that wait for one another are slower than one where others use the cores too."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(before)
+
+
+def rows(puzzles: Puzzles) -> set[bytes]:
+    return {row.numpy().tobytes() for row in puzzles.questions}
+
+
+@pytest.mark.usefixtures("one_thread")
+def test_a_toy_learns_to_solve_puzzles_it_never_saw(tmp_path: Path) -> None:
+    every = toys.puzzles(3000)
+    held_out, train = every.take(slice(0, 300)), every.take(slice(300, None))
+    assert not rows(held_out) & rows(train)
+    task = Sudoku(2)
+    assert all(task.solutions(task.decode(question)) == 1 for question in held_out.questions)
+    run = Trainer(preset("sudoku4", "toy"), train, held_out, tmp_path, device="cpu")
+    report = run.run()
+    assert report.final > 0.95
+    assert report.halt_accuracy > 0.95
+    assert run.pace.seconds + run.pace.aside < 120
+    best = load(tmp_path / "best")
+    inputs = best.embed(held_out.questions)
+    state = best.start(inputs)
+    with torch.no_grad():
+        for _ in range(6):
+            state = best.step(inputs, state)
+        answers = best.decode(state.answer).argmax(-1)
+    assert exactly_right(answers, held_out.labels()).double().mean() > 0.95
+    assert task.is_solved(held_out.questions, answers).double().mean() > 0.95
