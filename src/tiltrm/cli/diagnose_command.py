@@ -1,0 +1,85 @@
+"""Say without labels whether exploration will help, and which answers to trust."""
+
+import argparse
+from pathlib import Path
+from typing import Any
+
+from tiltrm.cli.progress import Bar
+from tiltrm.data import read
+from tiltrm.device import choose
+from tiltrm.diagnose import Report, diagnose
+from tiltrm.diagnose.run import SMALL
+from tiltrm.errors import DataError, SettingsError
+from tiltrm.explore import Exploration
+from tiltrm.methods import numbers, parse_guide
+from tiltrm.model import load
+from tiltrm.report.page import page
+from tiltrm.solver import task_of
+
+PAGE, FIGURES = "index.html", "diagnosis.json"
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """`tiltrm diagnose`'s flags."""
+    parser.epilog = "The verdict never looks at labels; --labels adds what only they can show."
+    add = parser.add_argument
+    add("--model", metavar="M", default="sudoku-extreme", help="bundled name, folder or checkpoint "
+        "(sudoku-extreme)")  # fmt: skip
+    add("--config", metavar="C", help="configuration of another code's checkpoint")
+    add("--data", metavar="F", required=True, help="any file, folder or dataset of puzzles")
+    add("--task", help="sudoku or maze (the model's own)")
+    add("--labels", action="store_true", help="read the answers too")
+    add("--puzzles", type=int, default=32, metavar="N", help="at most so many of them (32)")
+    add("--guide", action="append", metavar="G", help="halting, confidence, residual, rules, or a "
+        "sum; again for others to compare, the verdict being about the first")  # fmt: skip
+    add("--noise", type=float, metavar="SIGMA", help="scale of the exploration noise")
+    add("--beta", type=float, help="strength of the tilt towards the guide")
+    add("--particles", type=int, metavar="S", help=f"size of the cloud ({SMALL.particles})")
+    add("--outer-steps", type=int, metavar="N", help=f"depth ({SMALL.outer_steps})")
+    add("--out", type=Path, metavar="DIR", help="folder for a page with the figures, and the JSON")
+    add("--seed", type=int, default=0, help="of the noise (0)")
+    add("--device", default="auto", help="auto, cpu or cuda")
+    add("--json", action="store_true", help="one object with every figure")
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Diagnose, print, and write the page where asked."""
+    model = load(arguments.model, config=arguments.config, device=choose(arguments.device))
+    task = task_of(model, arguments.task)
+    settings = _settings(arguments, task.name)
+    names = arguments.guide or ["halting"]
+    guides = {name: parse_guide(name, model, lambda: task) for name in names}
+    puzzles = read(arguments.data, task, limit=arguments.puzzles)
+    labels = puzzles.labels() if arguments.labels else None
+    with Bar("diagnosing", 100) as bar:
+        report = diagnose(
+            model, puzzles.questions, labels, task=task, guides=guides, settings=settings,
+            seed=arguments.seed, progress=bar.within(0, 100),
+        )  # fmt: skip
+    print(report.as_json() if arguments.json else report.words())
+    if arguments.out is not None:
+        _write(report, arguments.out)
+        if not arguments.json:
+            print(f"  the figures are in {arguments.out / PAGE}")
+    return 0
+
+
+def _settings(arguments: argparse.Namespace, task: str) -> Exploration:
+    """The small run at the noise and beta that `solve --method guided` would take."""
+    given: dict[str, Any] = {
+        name: getattr(arguments, name) for name in ("noise", "beta", "particles", "outer_steps")
+    }
+    small = {"particles": SMALL.particles, "outer_steps": SMALL.outer_steps}
+    return Exploration.from_mapping(small | numbers("guided", given, task))
+
+
+def _write(report: Report, folder: Path) -> None:
+    """A page and its numbers; files of an earlier diagnosis in the folder are replaced."""
+    if folder.exists() and not folder.is_dir():
+        raise SettingsError(f"--out must be a folder, got the file {str(folder)!r}; name another")
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        (folder / PAGE).write_text(page(report.as_dict()), encoding="utf-8")
+        (folder / FIGURES).write_text(report.as_json() + "\n", encoding="utf-8")
+    except OSError as error:
+        raise DataError(f"{folder}: expected to write there, got: {error.strerror}") from error

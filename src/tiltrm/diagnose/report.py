@@ -1,0 +1,99 @@
+"""What a diagnosis returns: the verdict, and every figure behind it, for people and programs."""
+
+import json
+import math
+from dataclasses import dataclass
+from typing import Any
+
+LEAST = ("verdict", "reasons", "suggested", "certainty")  # keys of the JSON, before the figures
+
+
+@dataclass(frozen=True)
+class Report:
+    """One diagnosis. `figures` has stability, alignment (by guide), entropy, and with labels
+    accuracy; all of it plain lists and numbers."""
+
+    verdict: str
+    reasons: tuple[str, ...]
+    suggested: dict[str, float | None]
+    certainty: float
+    figures: dict[str, Any]
+    puzzles: int
+    evaluations: int
+    shortened: str  # in words, how the run falls short of the paper's
+
+    def as_dict(self) -> dict[str, Any]:
+        """All of it, ready for JSON: NaN and infinities become None."""
+        return {
+            "verdict": self.verdict, "reasons": list(self.reasons), "suggested": self.suggested,
+            "certainty": self.certainty, "puzzles": self.puzzles,
+            "evaluations": self.evaluations, "shortened": self.shortened,
+            **_plain(self.figures),
+        }  # fmt: skip
+
+    def as_json(self) -> str:
+        """One line."""
+        return json.dumps(_plain(self.as_dict()), allow_nan=False)
+
+    def words(self) -> str:
+        """A summary for a terminal."""
+        lines = [f"{self.verdict}  (certainty {self.certainty:.2f}, {self.puzzles} puzzles, "
+                 f"{self.evaluations:,} evaluations)"]  # fmt: skip
+        lines += [f"  because {reason}" for reason in self.reasons]
+        tried = ", ".join(f"{n} {_number(v)}" for n, v in self.suggested.items())
+        lines.append(f"  suggested: {tried}")
+        lines += [f"  {line}" for line in (*_stability(self.figures), *_labelled(self.figures))]
+        lines.append(f"  {self.shortened}")
+        return "\n".join(lines)
+
+
+def _number(value: float | None) -> str:
+    return "none of those tried" if value is None else f"{value:g}"
+
+
+def _stability(figures: dict[str, Any]) -> list[str]:
+    found = figures["stability"]
+    survival = [f"{t['survival']:.2f} at {t['noise']:g}" for t in found["tubes"] if t["alpha"] == 1]
+    lines = [f"survival in the tube of alpha = 1 by noise: {', '.join(survival)}"]
+    for name, rho in found["rho"].items():
+        lines.append(
+            f"rho, {name}: mean {rho['mean']:.3g}, largest {rho['largest']:.3g}, "
+            f"below 1 at {rho['below_one']:.0%}"
+        )
+    lines += sorted({tube["hypothesis"] for tube in found["tubes"]})
+    beyond = sum(tube["exceeds_secant_bound"] for tube in found["tubes"])
+    if beyond:
+        lines.append(
+            f"measured deviations exceed what random secants would allow in {beyond} of "
+            f"{len(found['tubes'])} tubes"
+        )
+    return lines
+
+
+def _labelled(figures: dict[str, Any]) -> list[str]:
+    if "accuracy" not in figures:
+        return ["no labels were read"]
+    solved = ", ".join(f"{name} {share:.1%}" for name, share in figures["accuracy"].items())
+    lines = [f"solved: {solved}"]
+    for name, study in figures["alignment"].items():
+        auroc, gap, shift = (study[key][-1] for key in ("auroc", "gap", "shift"))
+        lines.append(
+            f"{name}, last step: in-cloud AUROC {auroc:.3f}, gap {gap:.3g}, shift {shift:+.1%}"
+        )
+    entropy = figures["entropy"]
+    top = entropy["puzzles_by_entropy"]["terminal"]["abstain_on_top"]
+    lines.append(f"token AUROC of H {entropy['token_auroc']['terminal']:.3f} on free cells")
+    lines.append(f"abstaining on the top {top['share']:.0%} of H keeps {top['accuracy']:.1%} right")
+    lines.append(entropy["puzzles_by_entropy"]["terminal"]["conformal"]["statement"])
+    return lines
+
+
+def _plain(value: Any) -> Any:
+    """Without NaN and infinities, which JSON does not have; keys as text."""
+    if isinstance(value, dict):
+        return {str(key): _plain(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [_plain(item) for item in value]
+    if isinstance(value, float) and not math.isfinite(value):
+        return None
+    return value

@@ -1,0 +1,94 @@
+"""Which answers to keep: accuracy against coverage, and thresholds, with a guarantee if wanted.
+
+A table ranks values of which lower is safer (an entropy), its yes being a right answer.
+Proved by tests/diagnose/test_selective.py.
+"""
+
+import math
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import torch
+
+from tiltrm.diagnose.ranking import Table
+from tiltrm.errors import SettingsError
+
+COVERAGES = tuple(round(0.05 * step, 2) for step in range(1, 21))
+
+
+def accuracy_at(table: Table, coverage: float) -> float:
+    """Share of right answers among the `coverage` of all with the lowest values.
+
+    Of a group of equal values that is kept only in part, the expected share counts. NaN for none.
+    """
+    kept = coverage * table.total
+    if kept <= 0:
+        return math.nan
+    before = table.cases.cumsum(0) - table.cases
+    part = ((kept - before) / table.cases).clamp(0.0, 1.0)  # of every group
+    return float((part * table.positive).sum()) / kept
+
+
+def curve(table: Table, coverages: Sequence[float] = COVERAGES) -> list[tuple[float, float]]:
+    """(coverage, accuracy), the selective-prediction curve."""
+    return [(coverage, accuracy_at(table, coverage)) for coverage in coverages]
+
+
+class Cut(NamedTuple):
+    """Abstain above `threshold`: what is kept, and how much of that is right."""
+
+    threshold: float
+    coverage: float
+    accuracy: float
+
+
+def abstain_top(table: Table, share: float) -> Cut:
+    """Abstain on the `share` of all with the highest values (the paper's upper decile is 0.1)."""
+    if not 0.0 <= share < 1.0:
+        raise SettingsError(f"share to abstain on must lie in [0, 1), got {share}")
+    if table.total == 0:
+        return Cut(math.nan, 0.0, math.nan)
+    last = int(torch.searchsorted(table.cases.cumsum(0), math.ceil((1 - share) * table.total)))
+    return Cut(float(table.value[last]), 1.0 - share, accuracy_at(table, 1.0 - share))
+
+
+def keep_up_to(table: Table, threshold: float) -> Cut:
+    """Keep every value <= threshold."""
+    kept = table.value <= threshold
+    count, right = int(table.cases[kept].sum()), int(table.positive[kept].sum())
+    accuracy = right / count if count else math.nan
+    return Cut(threshold, count / max(1, table.total), accuracy)
+
+
+class Guarantee(NamedTuple):
+    """A threshold from calibration puzzles, and what it promises for a new one of their kind."""
+
+    threshold: float  # -inf: abstain always
+    risk: float
+    calibrated_on: int
+    coverage: float  # on the calibration puzzles
+
+    @property
+    def statement(self) -> str:
+        """The promise in words."""
+        return (
+            f"answering only at or below {self.threshold:.4g}, the probability that a new puzzle "
+            f"is answered and wrong is at most {self.risk:g} (split conformal risk control, "
+            f"{self.calibrated_on} calibration puzzles, exchangeable with the new one)"
+        )
+
+
+def calibrate(table: Table, risk: float) -> Guarantee:
+    """The largest threshold with (wrong answers kept + 1) / (n + 1) <= risk.
+
+    The loss 1(kept and wrong) never falls as the threshold rises, so split conformal risk control
+    gives E[loss] <= risk for a new exchangeable puzzle, the draw of the calibration set included.
+    Proved by simulation in tests/diagnose/test_selective.py.
+    """
+    if not 0.0 < risk < 1.0:
+        raise SettingsError(f"risk must lie strictly between 0 and 1, got {risk}")
+    wrong = (table.cases - table.positive).cumsum(0)
+    safe = int(((wrong + 1) <= risk * (table.total + 1)).sum())  # a prefix, since wrong rises
+    threshold = float(table.value[safe - 1]) if safe else -math.inf
+    coverage = float(table.cases[:safe].sum()) / max(1, table.total)
+    return Guarantee(threshold, risk, table.total, coverage)

@@ -1,0 +1,153 @@
+"""Alignment on hand-made clouds, against loops over particles and over all sets of them."""
+
+import math
+from itertools import product
+
+import pytest
+import torch
+from torch import Tensor
+
+from tiltrm.diagnose import alignment
+from tiltrm.statistics import auroc
+
+DRAW = torch.Generator().manual_seed(0)
+
+
+def clouds(count: int, particles: int = 6, scale: float = 2.0) -> tuple[Tensor, Tensor, Tensor]:
+    """Normalised log-weights, scores and outcomes, all (cloud, particle)."""
+    weights = torch.rand(count, particles, generator=DRAW).double() + 0.01
+    log_weights = (weights / weights.sum(-1, keepdim=True)).log()
+    score = scale * torch.randn(count, particles, generator=DRAW).double()
+    return log_weights, score, torch.rand(count, particles, generator=DRAW) < 0.5
+
+
+def loop_tilt(log_weights: Tensor, score: Tensor, t: float) -> list[float]:
+    raw = [math.exp(w + t * q) for w, q in zip(log_weights.tolist(), score.tolist(), strict=True)]
+    return [value / sum(raw) for value in raw]
+
+
+def loop_spread(weights: list[float], score: list[float]) -> float:
+    """By pairs: half the mean squared difference of two independent draws."""
+    pairs = product(range(len(score)), repeat=2)
+    total = sum(weights[i] * weights[j] * (score[i] - score[j]) ** 2 for i, j in pairs)
+    return math.sqrt(total / 2)
+
+
+def test_spread_and_its_bound_by_loops() -> None:
+    for log_weights, score, _ in zip(*clouds(20), strict=True):
+        path = []
+        for t in (0.0, 0.2, 0.4, 0.6, 0.8):
+            weights = loop_tilt(log_weights, score, t)
+            assert alignment.tilt(log_weights, score, t).exp().tolist() == pytest.approx(weights)
+            path.append(loop_spread(weights, score.tolist()))
+        assert float(alignment.spread(log_weights, score)) == pytest.approx(path[0])
+        assert float(alignment.widest_spread(log_weights, score, 0.8, 5)) == pytest.approx(
+            max(path)
+        )
+        assert float(alignment.spread_bound(log_weights, score, 0.8, 5)) == pytest.approx(
+            0.4 * max(path)
+        )
+
+
+def test_gap_by_loops() -> None:
+    for log_weights, score, success in zip(*clouds(30), strict=True):
+        weights = loop_tilt(log_weights, score, 0.7)
+        rows = list(zip(weights, score.tolist(), success.tolist(), strict=True))
+        means = []
+        for outcome in (True, False):
+            mass = sum(w for w, _, s in rows if s is outcome)
+            means.append(sum(w * q for w, q, s in rows if s is outcome) / mass if mass else None)
+        got = float(alignment.gap_path(log_weights, score, success, 0.7, 2)[1])
+        if None in means:
+            assert math.isnan(got)
+        else:
+            assert got == pytest.approx(means[0] - means[1])
+
+
+def test_gap_is_the_derivative_of_the_log_odds() -> None:
+    log_weights, score, success = clouds(200)
+    both = success.any(-1) & ~success.all(-1)
+    for t in (0.0, 0.5, 1.5):
+
+        def log_odds(at: float) -> Tensor:
+            return torch.logit(alignment.mass(alignment.tilt(log_weights, score, at), success))
+
+        slope = (log_odds(t + 1e-5) - log_odds(t - 1e-5)) / 2e-5
+        gap = alignment.gap(alignment.tilt(log_weights, score, t), score, success)
+        assert torch.allclose(slope[both], gap[both], atol=1e-6)
+        assert gap[~both].isnan().all()
+
+
+def test_covariance_is_p_times_one_minus_p_times_gap() -> None:
+    log_weights, score, success = clouds(50)
+    p = alignment.mass(log_weights, success)
+    joint = alignment.mean(log_weights, success * score)
+    covariance = joint - p * alignment.mean(log_weights, score)
+    gap = alignment.gap(log_weights, score, success).nan_to_num()
+    assert torch.allclose(covariance, p * (1 - p) * gap)
+
+
+@pytest.mark.parametrize("beta", [0.05, 0.25, 1.0, 4.0])
+@pytest.mark.parametrize("scale", [0.02, 0.5, 5.0])
+def test_no_mass_shift_exceeds_the_spread_bound(beta: float, scale: float) -> None:
+    log_weights, score, success = clouds(1000, scale=scale)
+    tilted = alignment.tilt(log_weights, score, beta)
+    shift = alignment.mass(tilted, success) - alignment.mass(log_weights, success)
+    bound = alignment.spread_bound(log_weights, score, beta)
+    assert (shift.abs() <= bound + 1e-12).all()
+    assert (shift.abs() > 0.3 * bound).any()  # it is a bound worth having
+
+
+def test_moved_is_the_largest_shift_onto_any_set() -> None:
+    log_weights, score, _ = clouds(20)
+    sets = torch.tensor(list(product([False, True], repeat=6)))  # all 64
+    tilted = alignment.tilt(log_weights, score, 0.8)
+    shifts = torch.stack(
+        [alignment.mass(tilted, some) - alignment.mass(log_weights, some) for some in sets]
+    )
+    moved = alignment.moved(log_weights, score, 0.8)
+    assert torch.allclose(moved, shifts.amax(0))
+    assert (moved <= alignment.spread_bound(log_weights, score, 0.8) + 1e-12).all()
+
+
+def test_won_pairs_are_the_auroc_of_each_cloud() -> None:
+    _, score, success = clouds(40)
+    score = score.round()  # ties
+    score[0, 2] = -torch.inf  # a dead particle is in no pair
+    won, pairs = alignment.won_pairs(score, success)
+    for row in range(40):
+        alive = torch.isfinite(score[row])
+        expected = auroc(score[row][alive], success[row][alive])
+        got = float(won[row] / pairs[row])
+        assert got == pytest.approx(expected) or (math.isnan(got) and math.isnan(expected))
+
+
+def test_a_dead_particle_changes_nothing() -> None:
+    log_weights, score, success = clouds(10)
+    dead = torch.full((10, 1), -torch.inf).double()
+    more = torch.cat((log_weights, dead), -1), torch.cat((score, dead), -1)
+    wider = torch.cat((success, torch.ones(10, 1, dtype=torch.bool)), -1)
+    assert torch.allclose(
+        alignment.spread_bound(*more, 0.5), alignment.spread_bound(log_weights, score, 0.5)
+    )
+    assert torch.allclose(
+        alignment.gap(*more, wider), alignment.gap(log_weights, score, success), equal_nan=True
+    )
+    assert torch.allclose(alignment.even(more[1])[:, :6].exp(), torch.tensor(1 / 6).double())
+
+
+def test_descent_follows_every_line_to_its_end() -> None:
+    right = torch.rand(20, 4, 5, generator=DRAW) < 0.3
+    ancestors = torch.randint(0, 5, (20, 4, 5), generator=DRAW)
+    got = alignment.descent(right, ancestors)
+
+    def solves(p: int, n: int, s: int) -> bool:
+        if n == 3:
+            return bool(right[p, n, s])
+        children = [c for c in range(5) if int(ancestors[p, n, c]) == s]
+        if not children:
+            return bool(right[p, n, s])
+        return any(solves(p, n + 1, c) for c in children)
+
+    for p, n, s in product(range(20), range(4), range(5)):
+        assert bool(got[p, n, s]) == solves(p, n, s)

@@ -1,0 +1,119 @@
+"""diagnose as a whole: any model and task, no labels in the verdict, no growth with the puzzles."""
+
+import json
+from typing import Any
+
+import pytest
+import torch
+from tests.diagnose.test_verdict import puzzles
+from tests.diagnose.wells import AllOnes, Wells
+from torch import Tensor
+
+import tiltrm
+from tiltrm.diagnose import VERDICTS, run
+from tiltrm.errors import PuzzleError, SettingsError
+from tiltrm.explore import Exploration, guides
+from tiltrm.model.trm import TRM, TRMConfig
+from tiltrm.tasks import MAZE, Sudoku
+
+SMALL = Exploration(particles=4, outer_steps=4)
+TASK: Any = AllOnes()
+
+
+def sudokus(count: int) -> tuple[Tensor, Tensor]:
+    pairs = [Sudoku(2).generate(seed) for seed in range(count)]
+    questions, answers = zip(*pairs, strict=True)
+    return torch.stack(questions), torch.stack(answers)
+
+
+def test_labels_add_figures_and_leave_the_verdict_alone(toy: TRM) -> None:
+    tokens, labels = sudokus(4)
+    plain, told, lied = (
+        tiltrm.diagnose(toy, tokens, given, task=Sudoku(2), settings=SMALL, rooted=1)
+        for given in (None, labels, labels.flip(0))
+    )
+    for report in (told, lied):
+        assert (report.verdict, report.certainty, report.suggested, report.reasons) == (
+            plain.verdict, plain.certainty, plain.suggested, plain.reasons
+        )  # fmt: skip
+    assert plain.verdict in VERDICTS
+    assert "accuracy" not in plain.figures
+    assert {"deterministic", "unguided", "guided", "oracle"} == set(told.figures["accuracy"])
+    found = json.loads(told.as_json())
+    assert list(found)[:4] == ["verdict", "reasons", "suggested", "certainty"]
+    assert {"stability", "alignment", "entropy", "accuracy", "behind_the_verdict"} <= set(found)
+    assert told.verdict in told.words()
+    assert "no labels were read" in plain.words()
+
+
+def test_neither_chunks_nor_order_matter(monkeypatch: pytest.MonkeyPatch) -> None:
+    tokens, labels = puzzles(9, 5)
+    mix = torch.arange(9).flip(0)
+    reports = []
+    for size, order in ((64, torch.arange(9)), (2, torch.arange(9)), (4, mix)):
+        monkeypatch.setattr(run, "TOGETHER", size)
+        report = tiltrm.diagnose(
+            Wells(), tokens[order], labels[order], task=TASK, settings=SMALL, rooted=0, noises=()
+        )
+        reports.append(report)
+    for other in reports[1:]:
+        assert other.certainty == reports[0].certainty
+        assert other.figures["accuracy"] == reports[0].figures["accuracy"]
+        for name, value in reports[0].figures["alignment"]["halting"].items():
+            assert other.figures["alignment"]["halting"][name] == pytest.approx(value, nan_ok=True)
+
+
+def test_accuracies_are_those_of_the_clouds() -> None:
+    """Where the hard cells are, the noise-free particle fails and the guide finds the others."""
+    tokens, labels = puzzles(10, 5)
+    settings = Exploration(particles=12, outer_steps=8, noise=0.3, beta=1.0)
+    found = tiltrm.diagnose(Wells(), tokens, labels, settings=settings, rooted=1).figures
+    accuracy = found["accuracy"]
+    assert accuracy["deterministic"] == 0.5
+    assert accuracy["oracle"] >= accuracy["guided"] > accuracy["unguided"]
+    study = found["alignment"]["halting"]
+    assert study["auroc"][-1] > 0.99
+    assert study["gap"][-1] > 0
+    assert study["largest_excess_over_bound"] <= 1e-12
+    assert found["entropy"]["mean"]["contraction"] > 0
+
+
+def test_several_guides_are_judged_on_one_run(toy: TRM) -> None:
+    tokens, _ = sudokus(2)
+    spent: list[tuple[int, int]] = []
+    both = {"halting": guides.halting(toy), "rules": guides.rules(Sudoku(2).violations)}
+    report = tiltrm.diagnose(
+        toy, tokens, guides=both, settings=SMALL, rooted=1,
+        progress=lambda done, of: spent.append((done, of)),
+    )  # fmt: skip
+    assert list(report.figures["alignment"]) == ["halting", "rules"]
+    assert report.figures["settings"]["guide"] == "halting"
+    done = [d for d, _ in spent]
+    assert done == sorted(done)
+    assert spent[-1] == (report.evaluations, report.evaluations)
+
+
+def test_a_maze_model_of_random_weights() -> None:
+    torch.manual_seed(0)
+    config = TRMConfig(
+        cells=900, vocabulary=6, width=16, layers=1, heads=2, prefix=2, inner_steps=2,
+        token_mixing=False, rotary=True,
+    )  # fmt: skip
+    model = TRM(config).eval().requires_grad_(False)
+    question, answer = MAZE.generate(0)
+    report = tiltrm.diagnose(
+        model, question[None], answer[None], task=MAZE, rooted=1, noises=(0.3,),
+        settings=Exploration(particles=3, outer_steps=3, noise=0.5, beta=1.0),
+    )  # fmt: skip
+    assert report.verdict == "cannot help: guide too flat"  # its head is all zero
+    assert report.figures["alignment"]["halting"]["spread"] == pytest.approx([0.0] * 3, abs=1e-6)
+    assert report.suggested["beta"] is None
+
+
+def test_bad_arguments_are_told_apart(toy: TRM) -> None:
+    tokens, labels = sudokus(1)
+    for settings in (Exploration(particles=2), Exploration(noise=0.0), Exploration(beta=0.0)):
+        with pytest.raises(SettingsError, match="diagnosis needs"):
+            tiltrm.diagnose(toy, tokens, settings=settings)
+    with pytest.raises(PuzzleError, match="labels"):
+        tiltrm.diagnose(toy, tokens, labels[:, :3])

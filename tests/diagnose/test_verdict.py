@@ -1,0 +1,108 @@
+"""The verdict: its rule, its certainty, and its predictions against what guidance then did."""
+
+from typing import Any
+
+import pytest
+import torch
+from tests.diagnose.wells import EASY, HARD, AllOnes, Wells
+from torch import Tensor
+
+from tiltrm.diagnose import FLAT, HELP, UNSTABLE, diagnose
+from tiltrm.diagnose.certainty import Bootstrap, poisson
+from tiltrm.diagnose.scoring import Outcome, hits, measure
+from tiltrm.diagnose.verdict import Means, Signals, decide, judge
+from tiltrm.explore import Exploration
+from tiltrm.explore.guides import Guide, halting
+
+MODEL = Wells()
+TASK: Any = AllOnes()
+
+
+def puzzles(count: int, hard: int) -> tuple[Tensor, Tensor]:
+    """Puzzles with one hard cell in `hard` of them, and their answers."""
+    tokens = torch.full((count, 6), EASY)
+    tokens[torch.arange(hard), torch.arange(hard) % 6] = HARD
+    return tokens, torch.full((count, 6), EASY)
+
+
+def test_the_rule() -> None:
+    fine = Means(bound=0.2, recovery=0.9, survival=1.0, leaning=0.9)
+    assert decide(fine) == HELP
+    assert decide(fine._replace(bound=0.02)) == FLAT
+    assert decide(fine._replace(leaning=0.3)) == FLAT
+    assert decide(fine._replace(recovery=0.3)) == UNSTABLE
+    assert decide(fine._replace(survival=0.1)) == HELP  # they leave the tube, and come back
+    assert decide(fine._replace(recovery=None, survival=0.1)) == UNSTABLE
+    assert decide(fine._replace(recovery=0.3, bound=0.0)) == UNSTABLE
+    assert decide(Means(0.2, None, None, None)) == HELP
+
+
+def sample(bounds: list[float]) -> Bootstrap:
+    count = len(bounds)
+    one = torch.ones(count)
+    found = Bootstrap()
+    signals = Signals(torch.tensor(bounds)[:, None], one, one, one, one, 0 * one, 0 * one)
+    found.add(torch.arange(count), signals.vector())
+    return found
+
+
+def test_certainty_falls_near_the_limit_and_with_few_puzzles() -> None:
+    survival = {0.1: 1.0, 0.3: 0.95, 0.5: 0.2}
+    sure = judge(sample([0.3] * 30), 0.3, 0.25, survival, 0.5)
+    assert (sure.verdict, sure.suggested) == (HELP, {"noise": 0.3, "beta": 0.5})
+    assert sure.certainty == pytest.approx(31 / 33)
+    close = judge(sample([0.0, 0.11] * 15), 0.3, 0.25, survival, None)
+    assert 0.3 < close.certainty < 0.9
+    assert judge(sample([0.3]), 0.3, 0.25, survival, None).certainty <= 0.5
+
+
+def test_the_plain_sums_come_first() -> None:
+    assert sample([0.1, 0.2]).replicate_sums()[0].tolist() == pytest.approx(
+        [2, 2, 2, 2, 0, 0, 2, 0.3]
+    )
+
+
+def test_a_quieter_noise_is_suggested_where_this_one_is_too_loud() -> None:
+    survival = {0.1: 1.0, 0.3: 0.95, 0.5: 0.2}
+    assert judge(sample([0.3] * 5), 0.5, 0.25, survival, None).suggested["noise"] == 0.3
+    assert judge(sample([0.3] * 5), 0.5, 0.25, {0.5: 0.2}, None).suggested["noise"] is None
+
+
+def test_poisson_weights() -> None:
+    drawn = poisson(torch.arange(2000), 20)
+    assert float(drawn.mean()) == pytest.approx(1.0, abs=4 / 200)
+    assert float(drawn.var()) == pytest.approx(1.0, abs=0.05)
+
+
+def test_outcomes() -> None:
+    assert Outcome(0.75, 0.6, 0.9).verdict == HELP
+    assert Outcome(0.86, 0.85, 0.85).verdict == FLAT
+    assert Outcome(0.75, 0.1, 0.25).verdict == UNSTABLE
+
+
+SETTINGS = {  # name: (guide, noise)
+    "halting": (halting(MODEL), 0.3),
+    "halting, less noise": (halting(MODEL), 0.2),
+    "flat": (0.001 * halting(MODEL), 0.3),
+    "constant": (Guide(lambda state, context: torch.zeros(state.answer.shape[:2])), 0.3),
+    "reversed": (-1.0 * halting(MODEL), 0.3),
+    "far too loud": (halting(MODEL), 3.0),
+}
+
+
+def test_predictions_come_true() -> None:
+    """Said from 12 puzzles without labels; checked on 40 others with the whole algorithm."""
+    seen, _ = puzzles(12, 6)
+    tokens, labels = puzzles(40, 20)
+    said, happened = {}, {}
+    for name, (guide, noise) in SETTINGS.items():
+        small = Exploration(particles=8, outer_steps=9, noise=noise, beta=1.0)
+        report = diagnose(MODEL, seen, task=TASK, guides={name: guide}, settings=small, rooted=1)
+        said[name] = report.verdict
+        full = Exploration(particles=16, outer_steps=12, noise=noise, beta=1.0)
+        happened[name] = measure(MODEL, tokens, labels, full, guide)
+    assert said["halting"] == HELP
+    assert happened["halting"].guided > happened["halting"].unguided + 0.1
+    assert said["far too loud"] == UNSTABLE
+    assert {said[name] for name in ("flat", "constant", "reversed")} == {FLAT}
+    assert hits(list(said.values()), list(happened.values())) == 1.0, (said, happened)
