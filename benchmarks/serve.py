@@ -29,8 +29,8 @@ from tiltrm.model.trm import TRM, TRMConfig
 from tiltrm.solver import solve_texts
 from tiltrm.tasks import SUDOKU
 
-SETTINGS = {"particles": 4, "outer_steps": 48, "seed": 0}
-DECIDED = 0.6  # share of the puzzles that the first trajectory decides, at some step
+SETTINGS: dict[str, Any] = {"particles": 4, "outer_steps": 28, "seed": 0}
+DECIDED = 0.8  # share of the puzzles that the first trajectory decides, at some step
 RATIO, GROWTH = 0.8, 1.1
 
 

@@ -1,0 +1,81 @@
+"""Serve the page where the cloud moves, and the same solver to programs."""
+
+import argparse
+from pathlib import Path
+
+from tiltrm.cli.solve_command import MODELS, open_model
+from tiltrm.device import choose
+from tiltrm.errors import DataError, SettingsError
+from tiltrm.model.checkpoint import bundled
+
+NEEDED = ("fastapi", "uvicorn", "prometheus_client", "pydantic", "starlette")
+SHORTEST_TOKEN = 16
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """`tiltrm serve`'s flags."""
+    add = parser.add_argument
+    add("--host", default="127.0.0.1", help="address to listen on (127.0.0.1: this machine only)")
+    add("--port", type=int, default=8000, help="port; 0 is any free one (8000)")
+    add("--model", nargs="+", metavar="M", help="bundled names, folders or checkpoints (all that "
+        "are bundled); requests can name these only")  # fmt: skip
+    add("--token-file", metavar="F", help="requests must carry the token in this file")
+    add("--queue", type=int, default=4096, metavar="N", help="puzzles accepted and not finished; "
+        "more are refused (4096)")  # fmt: skip
+    add("--timeout", type=float, default=600.0, metavar="S", help="seconds for a request (600)")
+    add("--device", default="auto", help="auto, cpu or cuda")
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Serve until a signal."""
+    try:
+        from tiltrm.serve import limits, server
+    except ModuleNotFoundError as error:
+        if (error.name or "").partition(".")[0] not in NEEDED:
+            raise
+        raise SettingsError(
+            f"tiltrm serve needs {error.name}, which is not here; pip install 'tiltrm[serve]'"
+        ) from error
+    if arguments.queue < 1 or not 0 < arguments.timeout < 1e6:
+        raise SettingsError(
+            "--queue and --timeout must be at least 1 puzzle and above 0 seconds, got "
+            f"{arguments.queue} and {arguments.timeout:g}"
+        )
+    token = _token(arguments.token_file)
+    device = choose(arguments.device)
+    models = {name: open_model(source, device) for name, source in _sources(arguments).items()}
+    bounds = limits.Limits(queue=arguments.queue, seconds=arguments.timeout)
+    made, listener = server.build(
+        models, device, host=arguments.host, port=arguments.port, token=token,
+        limits=bounds,
+    )  # fmt: skip
+    print(f"serving {', '.join(models)} at {server.address(listener)}", flush=True)
+    server.run(made, listener)
+    return 0
+
+
+def _sources(arguments: argparse.Namespace) -> dict[str, str]:
+    """What to load, by the names that requests use: never a path."""
+    sources = arguments.model or [name for name in MODELS.values() if name in bundled()]
+    found: dict[str, str] = {}
+    for source in sources or [MODELS["sudoku"]]:
+        name = Path(source).name or source
+        if name in found:
+            raise SettingsError(f"models must differ in their last names, got {name!r} twice")
+        found[name] = source
+    return found
+
+
+def _token(path: str | None) -> str | None:
+    if path is None:
+        return None
+    try:
+        token = Path(path).read_text("ascii").strip()
+    except (OSError, ValueError) as error:
+        raise DataError(f"{path}: expected a file with a token, got {error}") from error
+    if len(token) < SHORTEST_TOKEN or len(token.split()) != 1:
+        raise DataError(
+            f"{path}: expected one token of at least {SHORTEST_TOKEN} characters, got "
+            f"{len(token)} characters in {len(token.split())} words"
+        )
+    return token

@@ -1,0 +1,45 @@
+"""POST /v1/diagnose: one diagnosis at a time, beside the engine, of few puzzles."""
+
+import asyncio
+import json
+from typing import Any
+
+from tiltrm.errors import PuzzleError, TiltrmError
+from tiltrm.serve.desk import Desk
+from tiltrm.serve.limits import DiagnoseRequest, Refusal
+
+
+class Diagnoses:
+    """Runs `tiltrm.diagnose`, and refuses while it is at it."""
+
+    def __init__(self, desk: Desk) -> None:
+        self.desk = desk
+        self.busy = False
+
+    async def run(self, body: DiagnoseRequest) -> Any:
+        """The report as a dictionary; raises Refusal."""
+        try:
+            from tiltrm.diagnose import diagnose
+        except ImportError:
+            raise Refusal(501, "this server cannot diagnose") from None
+        host, task = self.desk.host(body.model, body.task)
+        try:
+            tokens = task.encode_all(body.puzzles)
+            labels = None
+            if body.answers is not None:
+                if len(body.answers) != len(body.puzzles):
+                    raise Refusal(422, "answers: expected one for each puzzle")
+                labels = task.encode_all(body.answers, answer=True)
+        except PuzzleError as error:
+            raise Refusal(422, str(error)) from None
+        if self.busy:
+            raise Refusal(429, "another diagnosis is running; try again later", retry_after="5")
+        self.busy = True
+        try:
+            report = await asyncio.to_thread(diagnose, host.model, tokens, labels, seed=body.seed)
+        except TiltrmError as error:
+            raise Refusal(422, str(error)) from None
+        finally:
+            self.busy = False
+        found = report.as_json()
+        return json.loads(found) if isinstance(found, str) else found

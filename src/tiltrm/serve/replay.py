@@ -1,0 +1,84 @@
+"""The page as one file: a replay embedded in it, no server and no network needed to open it."""
+
+import base64
+import hashlib
+import json
+import re
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+STATIC = Path(__file__).parent / "static"
+ENTRY = "main.js"
+IMPORT = re.compile(r'^import \{([^}]*)\} from "\./([\w-]+\.js)";\n', re.MULTILINE)
+EXPORT = re.compile(r"^export (?=(?:async )?(?:const|let|class|function\*?) (\w+))", re.MULTILINE)
+
+
+def page(replay: Mapping[str, Any]) -> str:
+    """The page that shows this replay ({start, steps, baseline, result}), as one HTML text.
+
+    Its policy allows the script and the style that are in it, by their hashes, and nothing else.
+    Proved by tests/serve/test_page_file.py.
+    """
+    html = (STATIC / "index.html").read_text("utf-8")
+    style = (STATIC / "style.css").read_text("utf-8")
+    script = bundle()
+    policy = (
+        f"default-src 'none'; script-src {_hash(script)}; style-src {_hash(style)}; "
+        "base-uri 'none'; form-action 'none'"
+    )
+    parts = {
+        '<link rel="icon" href="static/icon.svg" type="image/svg+xml">': (
+            f'<meta http-equiv="Content-Security-Policy" content="{policy}">'
+        ),
+        '<link rel="stylesheet" href="static/style.css">': f"<style>{style}</style>",
+        '<script type="module" src="static/main.js"></script>': "",
+        "</body>": (
+            f'<script type="application/json" id="replay">{_safe(replay)}</script>\n'
+            f'<script type="module">{script}</script>\n</body>'
+        ),
+    }
+    for link, embedded in parts.items():
+        assert html.count(link) == 1, link
+        html = html.replace(link, embedded)
+    return html
+
+
+def bundle(entry: str = ENTRY) -> str:
+    """All modules as one script: each a function that returns its exports, in order of need."""
+    return "\n".join(_wrapped(name, text) for name, text in _in_order(entry, {}))
+
+
+def _in_order(name: str, seen: dict[str, str]) -> Iterator[tuple[str, str]]:
+    """Modules and their texts, each once and after those that it imports."""
+    if name in seen:
+        return
+    seen[name] = (STATIC / name).read_text("utf-8")
+    for _, needed in IMPORT.findall(seen[name]):
+        yield from _in_order(needed, seen)
+    yield name, seen[name]
+
+
+def _wrapped(name: str, text: str) -> str:
+    exported = ", ".join(EXPORT.findall(text))
+    body = EXPORT.sub("", IMPORT.sub(_take, text))
+    return f"const {_variable(name)} = (() => {{\n{body}\nreturn {{ {exported} }};\n}})();"
+
+
+def _take(found: re.Match[str]) -> str:
+    """`import { a, b } from "./c.js"` -> `const { a, b } = c_js`."""
+    return f"const {{{found[1]}}} = {_variable(found[2])};\n"
+
+
+def _variable(name: str) -> str:
+    return re.sub(r"\W", "_", name)
+
+
+def _safe(replay: Mapping[str, Any]) -> str:
+    """JSON that cannot end the script element that holds it: `<` only as an escape."""
+    return json.dumps(replay, allow_nan=False, separators=(",", ":")).replace("<", "\\u003c")
+
+
+def _hash(text: str) -> str:
+    """The source expression that lets exactly this text run."""
+    return f"'sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}'"

@@ -1,0 +1,234 @@
+// The board one types or draws on. One element takes the focus and names its active cell, so that
+// 81 or 900 cells are one stop for the keyboard.
+
+import { byId, make } from "./dom.js";
+import { TASKS, blankPuzzle, faults, parse, place } from "./tasks.js";
+
+const MOVES = { ArrowLeft: [0, -1], ArrowRight: [0, 1], ArrowUp: [-1, 0], ArrowDown: [1, 0] };
+const MARKS = { "#": "wall", " ": "free", S: "start", G: "goal", ".": "blank" };
+const TOOLS = { "#": "Wall", " ": "Free", S: "Start", G: "Goal" };
+
+export class Board {
+  /** `changed(puzzle, sentence)` is called after every edit; the sentence names a fault or is empty. */
+  constructor(host, pad, changed) {
+    Object.assign(this, { host, pad, changed, task: "", puzzle: "", active: 0, tool: "#", drawing: null });
+    this.grid = make("div", { role: "grid", tabindex: 0, class: "board", "aria-describedby": "board-help" });
+    host.append(this.grid);
+    this.grid.addEventListener("keydown", (event) => this.key(event));
+    this.grid.addEventListener("paste", (event) => this.paste(event));
+    this.grid.addEventListener("copy", (event) => this.copy(event));
+    this.grid.addEventListener("pointerdown", (event) => this.press(event));
+    this.grid.addEventListener("pointermove", (event) => this.drag(event));
+    for (const end of ["pointerup", "pointercancel"]) addEventListener(end, () => (this.drawing = null));
+  }
+
+  /** Show this puzzle; cells are built anew only where the task is another. */
+  show(task, puzzle) {
+    if (task !== this.task) this.build(task);
+    this.puzzle = puzzle;
+    for (let cell = 0; cell < puzzle.length; cell++) this.paint(cell);
+    this.mark();
+    this.move(Math.min(this.active, puzzle.length - 1));
+  }
+
+  /** What is wrong with it, in one sentence; empty where nothing is. */
+  get fault() {
+    return faults(this.task, this.puzzle).sentence;
+  }
+
+  build(task) {
+    const { side, help } = TASKS[task];
+    this.task = task;
+    this.side = side;
+    this.active = 0;
+    this.grid.className = `board ${task}`;
+    this.grid.setAttribute("aria-label", task === "sudoku" ? "Sudoku to solve" : "Maze to solve");
+    byId("board-help").textContent = help;
+    this.cells = [];
+    const rows = Array.from({ length: side }, (_, row) => {
+      const cells = Array.from({ length: side }, (_, column) =>
+        make("div", { role: "gridcell", id: `cell-${row * side + column}`, "aria-selected": "false" }));
+      this.cells.push(...cells);
+      return make("div", { role: "row" }, ...cells);
+    });
+    this.grid.replaceChildren(...rows);
+    this.buildPad();
+  }
+
+  /** Buttons for those without a keyboard: digits, or the tools of the maze. */
+  buildPad() {
+    if (this.task === "sudoku") {
+      const keys = [..."123456789"].map((digit) => [digit, digit, `Digit ${digit}`]);
+      this.pad.replaceChildren(...[...keys, [".", "⌫", "Erase"]].map(([value, text, label]) => {
+        const button = make("button", { type: "button", text, "aria-label": label });
+        button.addEventListener("click", () => this.set(this.active, value));
+        return button;
+      }));
+      return;
+    }
+    this.pad.replaceChildren(...Object.entries(TOOLS).map(([value, text]) => {
+      const button = make("button", { type: "button", text, "aria-pressed": value === this.tool });
+      button.addEventListener("click", () => this.choose(value));
+      return button;
+    }));
+    this.choose(this.tool);
+  }
+
+  choose(tool) {
+    this.tool = tool;
+    [...this.pad.children].forEach((button, k) =>
+      button.setAttribute("aria-pressed", Object.keys(TOOLS)[k] === tool));
+  }
+
+  paint(cell) {
+    const mark = this.puzzle[cell];
+    const element = this.cells[cell];
+    if (this.task === "sudoku") element.textContent = mark === "." ? "" : mark;
+    else {
+      element.dataset.mark = MARKS[mark];
+      element.textContent = mark === "S" || mark === "G" ? mark : "";
+    }
+  }
+
+  /** Mark the clues that conflict, and name every cell for those who listen. */
+  mark() {
+    const { cells } = faults(this.task, this.puzzle);
+    this.cells.forEach((element, cell) => {
+      const wrong = cells.has(cell);
+      if (wrong === element.classList.contains("wrong")) return; // most do not change
+      element.classList.toggle("wrong", wrong);
+      element.setAttribute("aria-invalid", wrong);
+    });
+    this.name(this.active);
+  }
+
+  name(cell) {
+    const mark = MARKS[this.puzzle[cell]] ?? this.puzzle[cell];
+    const wrong = this.cells[cell].classList.contains("wrong") ? ", conflicts" : "";
+    this.cells[cell].setAttribute("aria-label", `${place(cell, this.side)}: ${mark}${wrong}`);
+  }
+
+  move(cell) {
+    this.cells[this.active].setAttribute("aria-selected", "false");
+    this.active = cell;
+    this.cells[cell].setAttribute("aria-selected", "true");
+    this.name(cell);
+    this.grid.setAttribute("aria-activedescendant", `cell-${cell}`);
+  }
+
+  /** Put a mark into a cell, or several. A maze has one S and one G, so the old one goes. */
+  set(where, mark) {
+    const cells = [...this.puzzle];
+    for (const cell of [where].flat()) {
+      const old = mark === "S" || mark === "G" ? cells.indexOf(mark) : -1;
+      if (old >= 0) cells[old] = " ";
+      cells[cell] = mark;
+    }
+    this.replace(cells.join(""));
+  }
+
+  replace(puzzle) {
+    const before = this.puzzle;
+    this.puzzle = puzzle;
+    for (let cell = 0; cell < puzzle.length; cell++) if (before[cell] !== puzzle[cell]) this.paint(cell);
+    this.mark();
+    this.changed(puzzle, this.fault);
+  }
+
+  clear() {
+    this.replace(blankPuzzle(this.task));
+    this.move(0);
+  }
+
+  key(event) {
+    if (event.ctrlKey || event.metaKey || event.altKey) return;
+    const { side, active } = this;
+    const row = Math.floor(active / side), column = active % side, last = side - 1;
+    const step = MOVES[event.key];
+    if (step) {
+      const within = (value) => Math.min(Math.max(value, 0), last);
+      this.move(within(row + step[0]) * side + within(column + step[1]));
+    } else if (event.key === "Home") this.move(row * side);
+    else if (event.key === "End") this.move(row * side + last);
+    else if (event.key === "PageUp") this.move(column);
+    else if (event.key === "PageDown") this.move(last * side + column);
+    else if (!(this.task === "sudoku" ? this.typeClue(event.key) : this.typeMark(event.key))) return;
+    event.preventDefault();
+  }
+
+  /** A digit or a blank goes in and the next cell is active, so that a puzzle types in one go. */
+  typeClue(key) {
+    const { active } = this;
+    if (/^[1-9]$/.test(key) || [".", "0", " ", "_"].includes(key)) {
+      this.set(active, /^[1-9]$/.test(key) ? key : ".");
+      this.move(Math.min(active + 1, 80));
+    } else if (key === "Backspace") {
+      this.set(active, ".");
+      this.move(Math.max(active - 1, 0));
+    } else if (key === "Delete") this.set(active, ".");
+    else return false;
+    return true;
+  }
+
+  typeMark(key) {
+    const named = { "#": "#", ".": " ", Backspace: " ", Delete: " ", s: "S", g: "G" };
+    const mark = key === " " || key === "Enter" ? this.stroke(this.active) : named[key] ?? named[key.toLowerCase()];
+    if (mark === undefined) return false;
+    this.set(this.active, mark);
+    return true;
+  }
+
+  /** What the tool does to this cell; the wall tool takes a wall away that is there. */
+  stroke(cell) {
+    return this.tool === "#" && this.puzzle[cell] === "#" ? " " : this.tool;
+  }
+
+  press(event) {
+    const cell = this.cells.indexOf(event.target);
+    if (cell < 0) return;
+    this.move(cell);
+    if (this.task !== "maze") return;
+    event.target.releasePointerCapture?.(event.pointerId); // else a finger stays with its first cell
+    this.drawing = this.stroke(cell);
+    this.set(cell, this.drawing);
+  }
+
+  drag(event) {
+    if (this.drawing === null) return;
+    const cell = this.cells.indexOf(document.elementFromPoint(event.clientX, event.clientY));
+    if (cell < 0 || cell === this.active) return;
+    this.set(between(this.active, cell, this.side), this.drawing);
+    this.move(cell);
+  }
+
+  paste(event) {
+    event.preventDefault();
+    this.take(event.clipboardData.getData("text"));
+  }
+
+  copy(event) {
+    event.preventDefault();
+    event.clipboardData.setData("text/plain", this.puzzle);
+  }
+
+  /** Take a puzzle from text; says what is wrong with it instead where it cannot be read. */
+  take(text) {
+    try {
+      this.replace(parse(this.task, text));
+      return true;
+    } catch (error) {
+      this.changed(this.puzzle, error.message);
+      return false;
+    }
+  }
+}
+
+/** The cells on the way from one to another, the first left out: a quick hand skips some. */
+function between(from, to, side) {
+  const [down, right] = [Math.floor(to / side) - Math.floor(from / side), (to % side) - (from % side)];
+  const steps = Math.max(Math.abs(down), Math.abs(right));
+  return Array.from({ length: steps }, (_, k) => {
+    const part = (k + 1) / steps;
+    return from + Math.round(down * part) * side + Math.round(right * part);
+  });
+}

@@ -1,0 +1,127 @@
+// Grids that show and are not typed on: the cloud's, the particles', the deterministic run's.
+
+import { colour, make, pen, percent } from "./dom.js";
+
+/**
+ * Draw one grid. `run` is the start event; `tokens` what to write; and by choice
+ * `entropy` (warm where disputed), `differs` (cells to tint), `doubt` (cells to ring).
+ */
+export function paintGrid(canvas, run, { tokens, entropy, differs, doubt }) {
+  const sheet = pen(canvas);
+  if (!sheet) return;
+  const { context, width } = sheet;
+  const size = width / run.side;
+  context.fillStyle = colour("sheet");
+  context.fillRect(0, 0, width, width);
+  const write = run.task === "maze" ? mazeCell : sudokuCell;
+  const inks = Object.fromEntries(
+    ["ink", "answer", "doubt", "wrong", "wall", "route", "start", "goal", "sheet"].map((name) => [name, colour(name)]));
+  const surest = entropy ? Math.min(...entropy) : 0;
+  for (let cell = 0; cell < run.cells; cell++) {
+    const box = { x: (cell % run.side) * size, y: Math.floor(cell / run.side) * size, size };
+    if (entropy && !run.given[cell]) wash(context, box, inks.doubt, warmth(entropy[cell], surest));
+    if (differs?.has(cell)) wash(context, box, inks.wrong, 0.3);
+    write(context, box, { token: tokens[cell], given: run.given[cell], symbol: run.symbols[tokens[cell]] ?? "", inks });
+    if (doubt?.has(cell)) ring(context, box, inks.wrong);
+  }
+  if (run.task === "maze") return;
+  rules(context, width, run.side);
+}
+
+/**
+ * How warm a cell is. A model trained with smoothed labels is never quite sure, so what counts is
+ * the entropy above that of the surest cell; the exponent lets a small dispute be seen.
+ */
+const warmth = (entropy, surest) => 0.85 * ((entropy - surest) / Math.max(1 - surest, 1e-6)) ** 0.7;
+
+function wash(context, { x, y, size }, ink, strength) {
+  if (strength < 0.01) return;
+  context.globalAlpha = strength;
+  context.fillStyle = ink;
+  context.fillRect(x, y, size + 0.5, size + 0.5);
+  context.globalAlpha = 1;
+}
+
+function ring(context, { x, y, size }, ink) {
+  context.strokeStyle = ink;
+  context.lineWidth = Math.max(1.5, size / 18);
+  context.strokeRect(x + size * 0.08, y + size * 0.08, size * 0.84, size * 0.84);
+}
+
+function sudokuCell(context, { x, y, size }, { given, symbol, inks }) {
+  if (!/[1-9]/.test(symbol)) return;
+  context.fillStyle = given ? inks.ink : inks.answer;
+  context.font = `${given ? 650 : 450} ${size * 0.56}px Inter, system-ui, sans-serif`;
+  context.textAlign = "center";
+  context.textBaseline = "middle";
+  context.fillText(symbol, x + size / 2, y + size * 0.54);
+}
+
+function mazeCell(context, { x, y, size }, { symbol, inks }) {
+  if (symbol === "#") {
+    context.fillStyle = inks.wall;
+    context.fillRect(x, y, size + 0.5, size + 0.5);
+  } else if (symbol === "o" || symbol === "S" || symbol === "G") {
+    context.fillStyle = inks[{ o: "route", S: "start", G: "goal" }[symbol]];
+    const edge = symbol === "o" ? 0.18 : 0;
+    context.beginPath();
+    context.roundRect(x + size * edge, y + size * edge, size * (1 - 2 * edge), size * (1 - 2 * edge), size * 0.3);
+    context.fill();
+    if (symbol === "o" || size < 9) return;
+    context.fillStyle = inks.sheet;
+    context.font = `700 ${size * 0.7}px Inter, system-ui, sans-serif`;
+    context.textAlign = "center";
+    context.textBaseline = "middle";
+    context.fillText(symbol, x + size / 2, y + size * 0.55);
+  }
+}
+
+/** The lines of a Sudoku, boxes heavier. */
+function rules(context, width, side) {
+  const box = Math.sqrt(side);
+  for (const heavy of [false, true]) {
+    context.strokeStyle = colour(heavy ? "rule" : "hair");
+    context.lineWidth = heavy ? Math.max(1, width / 260) : 0.75;
+    context.beginPath();
+    for (let k = 1; k < side; k++) {
+      if ((k % box === 0) !== heavy) continue;
+      const at = (k * width) / side;
+      context.moveTo(at, 0);
+      context.lineTo(at, width);
+      context.moveTo(0, at);
+      context.lineTo(width, at);
+    }
+    context.stroke();
+  }
+}
+
+/** The cells where two grids differ. */
+export const difference = (some, other) =>
+  new Set(some.flatMap((token, cell) => (token === other[cell] ? [] : [cell])));
+
+/** The heaviest particles of a frame, side by side, each with its weight. */
+export function paintParticles(list, run, frame) {
+  while (list.children.length > frame.grids.length) list.lastChild.remove();
+  while (list.children.length < frame.grids.length) list.append(particleCard());
+  const heaviest = Math.max(...frame.grids.map((grid) => grid.weight), 1e-9);
+  frame.grids.forEach((grid, k) => {
+    const card = list.children[k];
+    const [canvas, bar, words] = card.querySelectorAll("canvas, .bar i, p");
+    const differs = difference(grid.tokens, frame.leading);
+    const apart = differs.size ? `${differs.size} apart` : "agrees";
+    canvas.setAttribute("aria-label",
+      `Particle ${grid.particle + 1}: weight ${percent(grid.weight)}, halting ${percent(grid.halting)}, ` +
+      (differs.size ? `${differs.size} cells differ from the cloud` : "agrees with the cloud"));
+    bar.style.width = `${(100 * grid.weight) / heaviest}%`;
+    words.replaceChildren(make("b", { text: percent(grid.weight) }), ` ${apart}`);
+    words.title = `particle ${grid.particle + 1}, halting ${percent(grid.halting)}`;
+    paintGrid(canvas, run, { tokens: grid.tokens, differs });
+  });
+}
+
+function particleCard() {
+  return make("li", {},
+    make("canvas", { class: "grid", role: "img", "aria-label": "Particle" }),
+    make("div", { class: "bar", "aria-hidden": "true" }, make("i")),
+    make("p"));
+}

@@ -1,0 +1,231 @@
+// The page: connects the board, the settings, the server and the replay.
+
+import { Refusal, generate, models, samples, solve, useToken } from "./api.js";
+import { Board } from "./board.js";
+import { byId, count, isDark, make, plural } from "./dom.js";
+import { askToken, buildForm, fillForm } from "./form.js";
+import { Replay } from "./replay.js";
+import { sketch } from "./sketch.js";
+import { freshState, readAddress, writeAddress } from "./state.js";
+
+const THEME = "tiltrm-theme";
+const SPOKEN = 2500; // milliseconds between two spoken reports of progress
+
+const embedded = byId("replay"); // a replay in a file of its own: no server, nothing to type
+const replay = new Replay();
+let state = freshState();
+let running = null; // the AbortController of the run under way
+let spoken = 0;
+
+const board = new Board(byId("board"), byId("pad"), (puzzle, sentence) => {
+  state.puzzle = puzzle;
+  byId("fault").textContent = sentence;
+  byId("samples").value = "";
+  remember();
+});
+
+/** The state into the address, without a step in the history for every clue. */
+function remember() {
+  if (!embedded) history.replaceState(null, "", writeAddress(state));
+}
+
+/** A state onto the page. */
+function show(next) {
+  state = next;
+  document.querySelector(`[name=task][value=${state.task}]`).checked = true;
+  board.show(state.task, state.puzzle);
+  byId("fault").textContent = /[^. ]/.test(state.puzzle) ? board.fault : "";
+  fillForm(byId("form"), state.settings);
+  listSamples();
+  remember();
+}
+
+let bundled = { sudoku: [], maze: [] };
+
+function listSamples() {
+  const levels = new Map();
+  for (const { level, puzzle } of bundled[state.task]) {
+    if (!levels.has(level)) levels.set(level, make("optgroup", { label: level }));
+    const group = levels.get(level);
+    group.append(make("option", { value: puzzle, text: `${level} ${group.children.length + 1}` }));
+  }
+  byId("samples").replaceChildren(make("option", { value: "", text: "Choose a sample …" }), ...levels.values());
+  byId("samples").value = bundled[state.task].some(({ puzzle }) => puzzle === state.puzzle) ? state.puzzle : "";
+}
+
+/** What went wrong, for eyes and ears; a missing token opens its field. */
+function complain(error) {
+  if (error.name === "AbortError") return;
+  if (error instanceof Refusal && error.status === 401) askToken();
+  byId("trouble").textContent = error instanceof Refusal ? error.message : "The run broke off; the server’s answer could not be read.";
+}
+
+/** Solve and watch, or stop what is running. */
+async function start() {
+  if (running) return running.abort();
+  byId("trouble").textContent = "";
+  byId("fault").textContent = board.fault;
+  if (board.fault) return;
+  running = new AbortController();
+  setRunning(true);
+  try {
+    const body = { puzzles: [state.puzzle], task: state.task, ...state.settings, baseline: true };
+    let complete = false;
+    for await (const [name, data] of solve(body, running.signal)) complete = receive(name, data) || complete;
+    if (!complete) throw new Refusal("The run broke off before its end; try again.", 0);
+  } catch (error) {
+    replay.pause();
+    byId("status").textContent = error.name === "AbortError" ? "Stopped." : "";
+    complain(error);
+  } finally {
+    running = null;
+    setRunning(false);
+  }
+}
+
+/** One event of the stream; true where it is the last. */
+function receive(name, data) {
+  if (name === "start") {
+    byId("empty").hidden = true;
+    byId("status").classList.remove("unseen");
+    replay.begin(data);
+    if (innerWidth < 900) byId("watch").scrollIntoView({ behavior: "smooth" });
+  } else if (name === "step") {
+    replay.add(data);
+    progress(data);
+  } else if (name === "baseline") replay.compare(data);
+  else if (name === "result") {
+    byId("status").classList.add("unseen"); // spoken; the verdict itself is there to read
+    byId("status").textContent = replay.conclude(data);
+  }
+  else if (name === "error") throw new Refusal(data.error, 200);
+  return name === "result";
+}
+
+/** Progress in words, not so often that a screen reader cannot keep up. */
+function progress(frame) {
+  const now = performance.now();
+  if (now - spoken < SPOKEN && frame.step > 1) return;
+  spoken = now;
+  byId("status").textContent =
+    `Outer step ${frame.step}: ${plural(frame.particles, "particle")}, ${count(frame.evaluations)} evaluations.`;
+}
+
+function setRunning(on) {
+  byId("solve").textContent = on ? "Stop" : "Solve and watch";
+  byId("solve").classList.toggle("stop", on);
+}
+
+function setTheme(theme) {
+  document.documentElement.dataset.theme = theme;
+  byId("theme").setAttribute("aria-pressed", theme === "dark");
+  replay.redraw();
+  sketch(byId("sketch"));
+}
+
+/** What the browser remembers; a file or a strict browser may not let us. */
+function stored(write) {
+  try {
+    return write === undefined ? localStorage.getItem(THEME) : localStorage.setItem(THEME, write);
+  } catch {
+    return null;
+  }
+}
+
+function wireTheme() {
+  setTheme(stored() ?? (isDark() ? "dark" : "light"));
+  byId("theme").addEventListener("click", () => {
+    const next = isDark() ? "light" : "dark";
+    stored(next);
+    setTheme(next);
+  });
+  matchMedia("(prefers-color-scheme: dark)").addEventListener("change", (event) => {
+    if (!stored()) setTheme(event.matches ? "dark" : "light");
+  });
+}
+
+function wirePuzzle() {
+  byId("tasks").addEventListener("change", (event) => {
+    const fresh = freshState(event.target.value);
+    const puzzle = bundled[fresh.task][0]?.puzzle ?? fresh.puzzle;
+    show({ ...fresh, puzzle, settings: state.settings });
+  });
+  byId("samples").addEventListener("change", (event) => event.target.value && show({ ...state, puzzle: event.target.value }));
+  byId("clear").addEventListener("click", () => {
+    board.clear();
+    board.grid.focus();
+  });
+  byId("take").addEventListener("click", () => {
+    if (board.take(byId("text").value)) board.grid.focus();
+  });
+  byId("generate").addEventListener("click", async () => {
+    try {
+      byId("trouble").textContent = "";
+      const puzzle = await generate(state.task, Math.floor(Math.random() * 2 ** 31));
+      show({ ...state, puzzle });
+    } catch (error) {
+      complain(error);
+    }
+  });
+}
+
+async function copyCommand() {
+  const text = byId("command").textContent;
+  try {
+    await navigator.clipboard.writeText(text);
+  } catch {
+    getSelection().selectAllChildren(byId("command")); // where the clipboard is closed: ready for Ctrl+C
+    return;
+  }
+  byId("status").textContent = "Command copied.";
+  byId("copy").textContent = "Copied";
+  setTimeout(() => (byId("copy").textContent = "Copy"), 1500);
+}
+
+/** The names of the loaded models; a task that none of them knows cannot be chosen. */
+async function showModels() {
+  try {
+    const loaded = await models();
+    byId("model").textContent = loaded.map(({ name }) => name).join(", ");
+    byId("model").hidden = !loaded.length;
+    for (const radio of document.querySelectorAll("[name=task]")) {
+      radio.disabled = !loaded.some(({ task }) => task === radio.value);
+      radio.parentElement.title = radio.disabled ? "No model for this task is loaded" : "";
+    }
+    byId("trouble").textContent = "";
+  } catch (error) {
+    complain(error);
+  }
+}
+
+/** A page served: the address or the first sample, then whatever is typed. */
+async function open() {
+  wirePuzzle();
+  buildForm(byId("form"), (settings) => {
+    useToken(byId("form").elements.token.value);
+    state.settings = settings;
+    remember();
+  });
+  byId("form").elements.token.addEventListener("change", showModels);
+  byId("solve").addEventListener("click", start);
+  addEventListener("keydown", (event) => event.key === "Enter" && (event.ctrlKey || event.metaKey) && start());
+  addEventListener("hashchange", () => {
+    const linked = readAddress(location.hash);
+    if (linked) show(linked);
+  });
+  const linked = readAddress(location.hash);
+  const unreadable = !linked && location.hash.includes("task=");
+  show(linked ?? freshState());
+  bundled = await samples().catch(() => bundled);
+  if (linked) listSamples();
+  else if (!/[1-9]/.test(state.puzzle)) show({ ...state, puzzle: bundled[state.task][0]?.puzzle ?? state.puzzle });
+  if (unreadable) byId("fault").textContent = "This link holds no puzzle that can be read; here is a sample.";
+  await showModels();
+}
+
+byId("copy").addEventListener("click", copyCommand);
+wireTheme();
+if (embedded) {
+  document.body.classList.add("file");
+  replay.load(JSON.parse(embedded.textContent));
+} else open();

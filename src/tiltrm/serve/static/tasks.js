@@ -1,0 +1,95 @@
+// What the page itself knows of the tasks: reading a puzzle, and what is wrong with one.
+// A puzzle is its text on one line. The server judges again; this is for marking while one types.
+
+export const TASKS = {
+  sudoku: {
+    side: 9, cells: 81, blank: ".", symbols: ".123456789",
+    help: "Type the clues, a dot for a blank; arrows move. Pasting a whole puzzle works too.",
+  },
+  maze: {
+    side: 30, cells: 900, blank: " ", symbols: "# SG",
+    help: "Draw walls by dragging. Keys: arrows move, # wall, . free, S start, G goal, space the chosen tool.",
+  },
+};
+
+/** A puzzle with nothing in it. */
+export const blankPuzzle = (task) => TASKS[task].blank.repeat(TASKS[task].cells);
+
+/** A cell in words, counted from 1. */
+export const place = (cell, side) => `row ${Math.floor(cell / side) + 1}, column ${(cell % side) + 1}`;
+
+/** Text as pasted -> the puzzle on one line; throws an Error of one sentence. */
+export const parse = (task, text) => (task === "sudoku" ? parseSudoku(text) : parseMaze(text));
+
+function parseSudoku(text) {
+  let cells = "";
+  for (const character of text) {
+    if (/[1-9]/.test(character)) cells += character;
+    else if (/[.0_*]/.test(character)) cells += ".";
+    else if (!/[\s|+\-\u2500-\u257f]/.test(character)) {
+      const where = cells.length < 81 ? place(cells.length, 9) : `cell ${cells.length + 1}`;
+      throw new Error(`Expected digits 1 to 9 and “.” for a blank, got “${character}” at ${where}.`);
+    }
+  }
+  if (cells.length !== 81) throw new Error(`Expected 81 cells, got ${cells.length}.`);
+  return cells;
+}
+
+function parseMaze(text) {
+  const { side, cells } = TASKS.maze;
+  const lines = text.replaceAll("\r\n", "\n").replace(/^\n+|\n+$/g, "").split("\n");
+  if (lines.length > 1) {
+    if (lines.length !== side) throw new Error(`Expected ${side} lines of ${side} cells, got ${lines.length} lines.`);
+    const bad = lines.findIndex((line) => line.length !== side);
+    if (bad >= 0) throw new Error(`Expected ${side} cells in row ${bad + 1}, got ${lines[bad].length}; spaces at the ends are cells.`);
+  }
+  const line = lines.join("");
+  if (line.length !== cells) throw new Error(`Expected ${cells} cells, got ${line.length}; spaces at the ends are cells.`);
+  const foreign = line.search(/[^# SG]/);
+  if (foreign >= 0) throw new Error(`Expected only “#”, space, “S” and “G”, got “${line[foreign]}” at ${place(foreign, side)}.`);
+  return line;
+}
+
+/** The cells whose clues conflict, and one sentence that says why: {cells: Set, sentence}. */
+export function faults(task, puzzle) {
+  return task === "sudoku" ? sudokuFaults(puzzle) : mazeFaults(puzzle);
+}
+
+function sudokuFaults(puzzle) {
+  const cells = new Set();
+  let sentence = "";
+  for (const [unit, members] of units()) {
+    const seen = new Map();
+    for (const cell of members) {
+      const digit = puzzle[cell];
+      if (digit === ".") continue;
+      if (seen.has(digit)) {
+        cells.add(cell).add(seen.get(digit));
+        sentence ||= `${digit} stands twice in ${unit}; correct one of them.`;
+      }
+      seen.set(digit, cell);
+    }
+  }
+  return { cells, sentence };
+}
+
+/** The 27 units of a Sudoku: name and cells. */
+function* units() {
+  const nine = [...Array(9).keys()];
+  for (const n of nine) {
+    yield [`row ${n + 1}`, nine.map((k) => 9 * n + k)];
+    yield [`column ${n + 1}`, nine.map((k) => 9 * k + n)];
+    const corner = 27 * Math.floor(n / 3) + 3 * (n % 3);
+    yield [`box ${n + 1}`, nine.map((k) => corner + 9 * Math.floor(k / 3) + (k % 3))];
+  }
+}
+
+function mazeFaults(puzzle) {
+  const missing = ["S", "G"].filter((mark) => !puzzle.includes(mark));
+  const twice = ["S", "G"].find((mark) => puzzle.indexOf(mark) !== puzzle.lastIndexOf(mark));
+  const cells = new Set(twice ? [...puzzle.matchAll(twice)].map((match) => match.index) : []);
+  if (twice) return { cells, sentence: `“${twice}” stands more than once; keep one.` };
+  const names = { S: "a start (S)", G: "a goal (G)" };
+  const sentence = missing.length ? `The maze still needs ${missing.map((m) => names[m]).join(" and ")}.` : "";
+  return { cells, sentence };
+}

@@ -1,0 +1,45 @@
+"""Pictures of the page for the README: python tests/serve/screenshots.py http://127.0.0.1:8000/
+
+Needs a running `tiltrm serve` and Chromium. A run is solved, walked back to where the cloud still
+disagrees, and taken light, dark and on a phone. `pngquant` halves the files.
+"""
+
+import sys
+from pathlib import Path
+
+from browser import Tab, chromium
+
+FOLDER = Path(__file__).parents[2] / "docs" / "images"
+SHOTS = {  # name: colours, size, how far down
+    "page-light": ("light", {"width": 1280, "height": 900}, True),
+    "page-dark": ("dark", {"width": 1280, "height": 900}, True),
+    "page-phone": ("light", {"width": 390, "height": 1560}, False),
+}
+PATIENCE = 600_000  # milliseconds for a run on a slow machine
+DISPUTED = """() => {
+    const slider = document.getElementById('slider');
+    slider.value = Math.ceil(slider.max * 0.14);
+    slider.dispatchEvent(new Event('input'));
+}"""
+
+
+def take(address: str) -> None:
+    """All of them, each of a run of its own."""
+    FOLDER.mkdir(parents=True, exist_ok=True)
+    with chromium() as browser:
+        for name, (theme, size, whole) in SHOTS.items():
+            tab = Tab(browser, size=size, color_scheme=theme)
+            tab.context.set_default_timeout(PATIENCE)
+            page = tab.open(address)
+            tab.solve()
+            page.evaluate(DISPUTED)
+            page.wait_for_timeout(1000)  # until a phone has scrolled to the run by itself
+            if not whole:
+                page.evaluate("document.getElementById('watch').scrollIntoView()")
+            page.screenshot(path=FOLDER / f"{name}.png", full_page=whole)
+            tab.context.close()
+            print(FOLDER / f"{name}.png")
+
+
+if __name__ == "__main__":
+    take(sys.argv[1])

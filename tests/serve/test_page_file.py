@@ -1,0 +1,65 @@
+"""The page's files without a browser: samples, and the replay as one file."""
+
+import json
+import re
+
+import pytest
+
+from tiltrm.serve.replay import STATIC, bundle, page
+from tiltrm.tasks import SUDOKU, by_name
+
+from . import stub
+
+SAMPLES = json.loads((STATIC / "samples.json").read_text("utf-8"))
+
+
+@pytest.mark.parametrize("task", ["sudoku", "maze"])
+def test_samples_are_puzzles_of_the_generators(task: str) -> None:
+    for sample in SAMPLES[task]:
+        tokens = by_name(task).encode(sample["puzzle"])
+        if sample["seed"] is not None:
+            assert (by_name(task).generate(sample["seed"])[0] == tokens).all()
+
+
+def test_every_sudoku_sample_has_one_solution() -> None:
+    assert all(SUDOKU.solutions(sample["puzzle"]) == 1 for sample in SAMPLES["sudoku"])
+
+
+def test_a_replay_cannot_leave_its_script() -> None:
+    """Text of a user stands in the file; it must come back as it was and never as markup."""
+    nasty = '</script><script>alert("x")</script><!-- \u2028 & é'
+    html = page({"start": {"puzzle": nasty}, "steps": [], "baseline": None, "result": {}})
+    data = re.search(r'id="replay">(.*?)</script>', html, re.DOTALL)
+    assert data is not None
+    assert "<" not in data[1]
+    assert json.loads(data[1])["start"]["puzzle"] == nasty
+    assert html.count("<script") == 2
+
+
+def test_a_file_needs_no_other_file() -> None:
+    html = page(stub.replay(SUDOKU, *(tokens.tolist() for tokens in SUDOKU.generate(0))))
+    head, _, body = html.partition('<script type="module">')
+    assert not re.search(r'(?:src|href)="', head + body.partition("</script>")[2])
+    assert "default-src 'none'" in head
+
+
+def test_numbers_that_json_lacks_are_refused() -> None:
+    with pytest.raises(ValueError, match="not JSON compliant"):
+        page({"steps": [float("nan")]})
+
+
+def test_bundle_holds_every_module_once_and_no_import() -> None:
+    script = bundle()
+    names = {file.stem for file in STATIC.glob("*.js")}
+    assert sorted(re.findall(r"^const (\w+)_js = ", script, re.MULTILINE)) == sorted(names)
+    assert not re.search(r"^(?:import|export)\b", script, re.MULTILINE)
+    assert "</" not in script  # would end the element that holds it
+
+
+def test_the_page_names_nothing_elsewhere() -> None:
+    """No address but the SVG namespace, no inline script or style that the policy would refuse."""
+    for file in STATIC.iterdir():
+        found = re.findall(r"(?:https?:)?//[\w.-]+\.\w+", file.read_text("utf-8"))
+        assert set(found) <= {"http://www.w3.org"}, file.name
+    html = (STATIC / "index.html").read_text("utf-8")
+    assert not re.search(r"<style|\sstyle=|\son\w+=|<script(?![^>]*\ssrc=)", html)
