@@ -76,6 +76,16 @@ def test_company_order_and_chunks_change_nothing(
     assert not torch.equal(solve(model, tokens, judges, PLAN, seed=4).confidence, whole.confidence)
 
 
+def test_what_the_halting_head_says_is_the_same_alone(model: TRM) -> None:
+    """torch.sigmoid is not: its last bit depends on an element's place in the tensor."""
+    many = torch.randint(1, 6, (37, 16), generator=torch.Generator().manual_seed(2))
+    judges = {"halting": by_halting(model, -NEVER)}
+    whole = solve(model, many, judges, PLAN)
+    for place in range(len(many)):
+        alone = solve(model, many[place : place + 1], judges, PLAN)
+        assert same(alone, whole, torch.tensor([place]))
+
+
 def test_running_out_of_memory_halves_and_counts_once(
     model: TRM, tokens: Tensor, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from typing import NamedTuple
 
 import torch
+import torch.nn.functional as F
 from torch import Tensor
 
 from tiltrm.explore.cloud import Clock, Cloud, Question, StepInfo, begin
@@ -169,9 +170,7 @@ class Walk(NamedTuple):
             "confidence": sure.masked_fill(dead, 0.0),
             "cell_confidence": held.masked_fill(dead[:, None], 0.0),
             "terminal_entropy": marginal_entropy(marginal).masked_fill(dead[:, None], 1.0),
-            "halt_probability": torch.exp(torch.nn.functional.logsigmoid(halt)).masked_fill(
-                dead, 0.0
-            ),
+            "halt_probability": torch.exp(F.logsigmoid(halt)).masked_fill(dead, 0.0),
             "evaluations": cohort.evaluations * ones,
             "outer_steps": cohort.steps * ones,
             "particles": info.log_weights.shape[1] * ones,

@@ -4,6 +4,7 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 import torch
+import torch.nn.functional as F
 from torch import Tensor
 
 from tiltrm.explore.cloud import Cloud, Context
@@ -32,7 +33,8 @@ def by_halting(model: RecursiveModel, above: float) -> Judge:
         particle = first_best(logit, alive)
         best = logit.gather(1, particle[:, None])[:, 0]
         decided = (best > above) & alive.any(-1)
-        return Verdict(decided, particle, torch.sigmoid(best))
+        # Not torch.sigmoid, whose last bit depends on an element's place in the batch.
+        return Verdict(decided, particle, torch.exp(F.logsigmoid(best)))
 
     return judge
 

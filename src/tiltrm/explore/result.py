@@ -10,6 +10,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from tiltrm.explore.cloud import Cloud, StepInfo, take
+from tiltrm.explore.rows import in_groups
 from tiltrm.explore.select import Candidates
 from tiltrm.explore.weights import degenerate
 
@@ -76,6 +77,20 @@ def token_entropy(answers: Tensor, log_weights: Tensor, vocabulary: int) -> Tens
     """Entropy of the cloud's token marginals: (puzzle, cell). A dead cloud knows nothing: 1."""
     marginal = token_marginals(answers, log_weights.double().exp(), vocabulary)
     return torch.where(degenerate(log_weights)[:, None], 1.0, marginal_entropy(marginal))
+
+
+def beliefs(info: StepInfo, vocabulary: int, row: int = 0) -> Tensor:
+    """What the cloud of the puzzle at `row` thinks of every cell: (cell, vocabulary).
+
+    Several particles vote by weight (section 5.3). A single one has nobody to disagree with, so its
+    own token probabilities stand instead.
+    Proved by tests/cli/test_watch.py.
+    """
+    context, weights = info.context, info.log_weights[row : row + 1].double().exp()
+    if weights.shape[1] > 1:
+        return token_marginals(context.answers[row : row + 1], weights, vocabulary)[0]
+    logits = in_groups(context.decode, context.state.answer[row : row + 1])[0, 0]
+    return torch.softmax(logits, -1).nan_to_num(0.0).double()
 
 
 class Recorder:

@@ -1,0 +1,105 @@
+"""Check a file of puzzles: its task, count, checksum and bad rows; or generate puzzles."""
+
+import argparse
+import csv
+import json
+import os
+import random
+from pathlib import Path
+from typing import Any
+
+from tiltrm.cli.progress import Bar
+from tiltrm.data import SPLITS, checksum, read, read_lines
+from tiltrm.errors import DataError, PuzzleError, SettingsError
+from tiltrm.tasks import STANDARD, SUDOKU, Task, by_name
+
+SHOWN = 5  # bad rows
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """`tiltrm data`'s flags."""
+    parser.epilog = "Exit code: 0 when every puzzle is right, 2 when one is not."
+    add = parser.add_argument
+    add("file", nargs="?", metavar="FILE", help="CSV or text, a folder, or a dataset's name")
+    add("--task", help="sudoku, maze or sudoku4 (told from the content)")
+    add("--generate", type=int, metavar="N", help="make N puzzles of one's own")
+    add("--out", type=Path, metavar="F", help="the new CSV file for them")
+    add("--seed", type=int, default=0, help="of the generator (0)")
+    add("--json", action="store_true", help="one object")
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Generate where asked, then report on the file."""
+    task = None if arguments.task is None else by_name(arguments.task)
+    path = arguments.file
+    if arguments.generate is not None:
+        path = _generated(arguments, task or SUDOKU)
+    elif path is None or arguments.out is not None:
+        raise SettingsError("expected a FILE, or --generate N with --out F; give one of them")
+    report = _report(path, task)
+    print(json.dumps(report) if arguments.json else _words(report))
+    return 2 if report["bad"] else 0
+
+
+def _generated(arguments: argparse.Namespace, task: Task) -> Path:
+    path: Path | None = arguments.out
+    if path is None or arguments.file is not None or arguments.generate < 1:
+        raise SettingsError("--generate needs N of at least 1, --out F and no FILE; mend that")
+    chance = random.Random(arguments.seed)
+    try:
+        with path.open("x", newline="") as target, Bar("generating", arguments.generate) as bar:
+            rows = csv.writer(target)
+            rows.writerow(("question", "answer"))
+            for done in range(arguments.generate):
+                bar(done)
+                rows.writerow(map(task.decode, task.generate(chance.getrandbits(63))))
+    except OSError as error:
+        raise DataError(f"{path}: expected to write a new file, got: {error.strerror}") from error
+    return path
+
+
+def _report(path: str | Path, task: Task | None) -> dict[str, Any]:
+    """What there is to say of a file; `bad` names every puzzle that cannot be read."""
+    try:
+        puzzles = read(path, task)
+    except DataError as error:
+        return _report_bad(path, task, error)
+    digest = checksum(puzzles)
+    split = next((name for name, known in SPLITS.items() if known.sha256 == digest), None)
+    return {
+        "file": str(path), "task": puzzles.task.name, "puzzles": len(puzzles),
+        "answers": puzzles.answers is not None, "sha256": digest, "split": split, "bad": [],
+    }  # fmt: skip
+
+
+def _report_bad(path: str | Path, task: Task | None, error: DataError) -> dict[str, Any]:
+    """The same for a file with bad puzzles. Where the questions are fine, the error stands."""
+    entries = read_lines(Path(path), task) if os.path.isfile(path) else []
+    results = [result for _, result in entries]
+    bad = [
+        {"puzzle": number, "error": str(result)}
+        for number, result in enumerate(results, 1)
+        if isinstance(result, PuzzleError)
+    ]
+    if not bad:
+        raise error
+    cells = {len(result) for result in results if not isinstance(result, PuzzleError)}
+    found = task or next((known for known in STANDARD if known.cells in cells), None)
+    return {
+        "file": str(path), "task": found.name if found else None, "puzzles": len(results),
+        "answers": None, "sha256": None, "split": None, "bad": bad,
+    }  # fmt: skip
+
+
+def _words(report: dict[str, Any]) -> str:
+    """The report for a person."""
+    answers = {True: ", with answers", False: ", without answers", None: ""}[report["answers"]]
+    lines = [f"{report['file']}: {report['puzzles']:,} puzzles of {report['task']}{answers}"]
+    if report["sha256"]:
+        lines += [f"split: {report['split'] or 'none that has a name'}"]
+        lines += [f"sha256: {report['sha256']}"]
+    bad = report["bad"]
+    lines += [f"puzzle {row['puzzle']}: {row['error']}" for row in bad[:SHOWN]]
+    if bad:
+        lines += [f"{len(bad):,} bad puzzles; correct or drop them"]
+    return "\n".join(lines)

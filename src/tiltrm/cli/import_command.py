@@ -1,0 +1,47 @@
+"""Import another code's checkpoint into a native folder, and say what was inferred."""
+
+import argparse
+import json
+from dataclasses import asdict
+from pathlib import Path
+
+import torch
+
+from tiltrm.model import describe, load, save
+from tiltrm.model.build import Model, kind_of
+from tiltrm.solver import task_of
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """`tiltrm import`'s flags."""
+    add = parser.add_argument
+    add("checkpoint", metavar="CKPT", help="a file of TinyRecursiveModels, nano-trm or HRM")
+    add("--out", type=Path, required=True, metavar="DIR", help="the folder to write")
+    add("--config", metavar="F", help="its JSON or YAML configuration, where not beside it")
+    add("--task", help="sudoku or maze, where the sizes do not tell")
+    add("--json", action="store_true", help="what was inferred, as one object")
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Load, save without loss, and describe."""
+    model = load(arguments.checkpoint, config=arguments.config)
+    if arguments.task is not None:
+        model.task = task_of(model, arguments.task).name
+    dtype = torch.bfloat16 if _fits(model, torch.bfloat16) else torch.float32
+    folder = save(model, arguments.out, dtype=dtype)
+    stored = str(dtype).removeprefix("torch.")
+    if arguments.json:
+        about = {
+            "out": str(folder), "kind": kind_of(model), "task": model.task, "dtype": stored,
+            "sizes": asdict(model.config), "notes": model.import_notes,
+        }  # fmt: skip
+        print(json.dumps(about))
+    else:
+        print(f"{describe(model)}\nwritten to {folder} in {stored}")
+    return 0
+
+
+def _fits(model: Model, dtype: torch.dtype) -> bool:
+    """Whether every weight is the same number in this type, so that storing it loses nothing."""
+    weights = model.state_dict().values()
+    return all(torch.equal(weight, weight.to(dtype).to(weight.dtype)) for weight in weights)

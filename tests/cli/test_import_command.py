@@ -1,0 +1,66 @@
+"""tiltrm import: a native folder that is the checkpoint, bit for bit, and what was inferred."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+from tiltrm import load, save
+from tiltrm.model.trm import TRM
+
+FIXTURES = Path(__file__).resolve().parents[3] / "shared" / "fixtures"
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+def test_nothing_is_lost(tiltrm: Any, toy: TRM, tmp_path: Path, dtype: torch.dtype) -> None:
+    source = save(toy, tmp_path / "source", dtype=dtype)
+    code, out, _ = tiltrm("import", source, "--out", tmp_path / "copy", "--json")
+    about = json.loads(out)
+    assert code == 0
+    assert (about["kind"], about["task"]) == ("trm", "sudoku4")
+    assert about["dtype"] == str(dtype).removeprefix("torch.")
+    copy = load(about["out"]).state_dict()
+    for name, weight in load(source).state_dict().items():
+        assert torch.equal(copy[name], weight)
+
+
+@pytest.mark.parametrize("name", ["trm-mlp/checkpoint.pt", "nano/checkpoint.ckpt"])
+def test_a_checkpoint_of_another_code(tiltrm: Any, tmp_path: Path, name: str) -> None:
+    if not (FIXTURES / name).exists():
+        pytest.skip("the shared fixtures are not here")
+    code, out, _ = tiltrm("import", FIXTURES / name, "--out", tmp_path / "copy")
+    assert code == 0
+    assert "TRM for sudoku" in out
+    assert "note: read from a checkpoint of" in out
+    assert f"written to {tmp_path / 'copy'} in " in out
+    original, copy = load(FIXTURES / name), load(tmp_path / "copy")
+    assert copy.import_notes == original.import_notes
+    for weight, same in zip(original.parameters(), copy.parameters(), strict=True):
+        assert torch.equal(weight, same)
+
+
+def test_the_task_can_be_named_if_it_fits(tiltrm: Any, toy: TRM, tmp_path: Path) -> None:
+    source = save(toy, tmp_path / "source")
+    (source / "config.json").write_text(
+        (source / "config.json").read_text().replace('"sudoku4"', '""')
+    )
+    assert load(source).task == ""
+    code, _, err = tiltrm("import", source, "--out", tmp_path / "copy", "--task", "maze")
+    assert (code, len(err.splitlines())) == (2, 1)
+    assert not (tmp_path / "copy").exists()
+    assert tiltrm("import", source, "--out", tmp_path / "copy", "--task", "sudoku4")[0] == 0
+    assert load(tmp_path / "copy").task == "sudoku4"
+
+
+def test_bad_input_is_one_sentence(tiltrm: Any, toy: TRM, tmp_path: Path) -> None:
+    broken = tmp_path / "broken.pt"
+    broken.write_bytes(b"not a checkpoint")
+    for source, out in (
+        (broken, "x"),
+        (tmp_path / "missing", "x"),
+        (save(toy, tmp_path / "m"), "broken.pt"),
+    ):
+        code, _, err = tiltrm("import", source, "--out", tmp_path / out)
+        assert (code, len(err.splitlines())) == (2, 1)

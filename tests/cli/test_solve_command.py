@@ -1,0 +1,256 @@
+"""tiltrm solve: what it prints, what it returns, and that nothing typed at it breaks it."""
+
+import gzip
+import io
+import json
+import sys
+from contextlib import redirect_stderr, redirect_stdout
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+import torch
+from hypothesis import HealthCheck, example, given, settings
+from hypothesis import strategies as st
+
+from tiltrm.cli import main, solve_command
+from tiltrm.methods import METHODS
+from tiltrm.solver import KEYS
+from tiltrm.tasks import SUDOKU, Sudoku
+
+TASK = Sudoku(2)
+ANSWER = "1234341221434321"
+PUZZLE, OTHER, BAD = "1...3..2.1....2.", "2...3..1.1....3.", "11.............."
+QUICK = ("--method", "deterministic", "--outer-steps", "1")
+
+
+@pytest.fixture
+def solver(stubborn: Any, monkeypatch: pytest.MonkeyPatch) -> Any:
+    """The command line with a model that always gives ANSWER; its `halt` may be changed."""
+    model = stubborn(TASK.encode(ANSWER))
+    monkeypatch.setattr(solve_command, "load", lambda *_, **__: model)
+    return model
+
+
+def objects(out: str) -> list[dict[str, Any]]:
+    return [json.loads(line, parse_constant=pytest.fail) for line in out.splitlines()]
+
+
+def test_json_keeps_the_order_with_a_bad_puzzle_in_the_middle(
+    tiltrm: Any, folder: str, tmp_path: Path
+) -> None:
+    file = tmp_path / "puzzles.txt"
+    file.write_text(f"{PUZZLE}\n{BAD}\n# a comment\n{OTHER}\n")
+    code, out, err = tiltrm("solve", OTHER, "--file", file, "--model", folder, "--json", *QUICK)
+    found = objects(out)
+    assert (code, err) == (2, "")
+    assert [record["puzzle"] for record in found] == [OTHER, PUZZLE, BAD, OTHER]
+    assert [record["error"] is None for record in found] == [True, True, False, True]
+    assert all(tuple(record) == KEYS for record in found)
+    assert all(len(record["entropy"]) == 16 for record in found if record["error"] is None)
+
+
+def test_batches_do_not_show(tiltrm: Any, folder: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    def answers() -> list[tuple[Any, ...]]:
+        arguments = (PUZZLE, BAD, OTHER, PUZZLE, "--model", folder, "--json", "--method", "guided",
+                     "--outer-steps", "3")  # fmt: skip
+        out = tiltrm("solve", *arguments)[1]
+        return [tuple(r[key] for key in KEYS if key != "seconds") for r in objects(out)]
+
+    whole = answers()
+    monkeypatch.setattr(solve_command, "BATCH", {"cpu": 1})
+    assert answers() == whole
+    assert len(whole) == 4
+
+
+def test_exit_codes(tiltrm: Any, solver: Any) -> None:
+    assert tiltrm("solve", PUZZLE)[0] == 0
+    assert tiltrm("solve", PUZZLE, OTHER)[0] == 1
+    assert tiltrm("solve", OTHER, BAD, PUZZLE)[0] == 2
+    solver.halt = 2.5  # confidence 0.924
+    assert tiltrm("solve", OTHER, "--abstain", "0.95")[0] == 0
+    assert tiltrm("solve", OTHER, "--abstain", "0.9")[0] == 1
+
+
+def test_text_says_what_came_out(tiltrm: Any, solver: Any) -> None:
+    out = tiltrm("solve", PUZZLE, "--no-color")[1]
+    assert "│ 1 2 │ 3 4 │" in out
+    assert "\x1b" not in out
+    assert "solved by the rules; confidence 0.993; decided by halting; 3 evaluations; " in out
+    _, out, err = tiltrm("solve", OTHER, BAD)
+    assert "not solved by the rules" in out
+    assert err == (
+        "tiltrm solve: puzzle 2: clues conflict: 1 twice in row 1 (columns 1 and 2); "
+        "correct one of them\n"
+    )
+    solver.halt = 2.5
+    out = tiltrm("solve", PUZZLE, "--abstain", "1")[1]
+    assert "│ 1 . │ . . │" in out
+    assert "abstained; confidence 0.924" in out
+
+
+def test_colours_are_for_terminals_that_want_them(
+    solver: Any, terminal: io.StringIO, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def coloured(*arguments: str) -> bool:
+        terminal.seek(0)
+        terminal.truncate()
+        with redirect_stdout(terminal):
+            assert main(["solve", PUZZLE, *arguments]) == 0
+        return "\x1b[1m1" in terminal.getvalue()
+
+    monkeypatch.delenv("NO_COLOR", raising=False)
+    assert coloured()
+    assert not coloured("--no-color")
+    monkeypatch.setenv("NO_COLOR", "1")
+    assert not coloured()
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_every_method_runs(tiltrm: Any, folder: str, method: str) -> None:
+    code, out, err = tiltrm(
+        "solve", PUZZLE, "--model", folder, "--method", method, "--outer-steps", "2", "--json"
+    )
+    assert code in (0, 1)
+    assert err == ""
+    expected = {"adaptive": 1, "guided": 16, "unguided": 16, "deterministic": 1, "ptrm": 100}
+    assert objects(out)[0]["evaluations"] == expected[method] * 2 * 3
+
+
+def test_the_flags_arrive(tiltrm: Any, folder: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    seen: dict[str, Any] = {}
+    monkeypatch.setattr(solve_command, "solve_texts", lambda *_, **given: seen.update(given) or [])
+    tiltrm("solve", PUZZLE, "--model", folder, "--method", "guided", "--particles", "3", "--noise",
+           "0.1", "--beta", "0.2", "--resample-below", "0.4", "--outer-steps", "5", "--guide",
+           "residual", "--seed", "7", "--rules", "--abstain", "0.6")  # fmt: skip
+    for name in ("progress", "watch", "task"):
+        seen.pop(name)
+    assert seen == {
+        "method": "guided", "particles": 3, "noise": 0.1, "beta": 0.2, "resample_below": 0.4,
+        "outer_steps": 5, "guide": "residual", "seed": 7, "rules": True, "abstain": 0.6,
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("--guide", "hope"), "halting, confidence, residual, rules"),
+        (("--method", "magic"), "adaptive, guided, unguided, deterministic, ptrm"),
+        (("--method", "ptrm", "--beta", "1"), "got beta"),
+        (("--noise", "nan"), "noise"),
+        (("--particles", "9" * 40), "particles"),
+        (("--abstain", "2"), "abstain"),
+        (("--task", "maze"), "900 cells"),
+        (("--task", "chess"), "chess"),
+        (("--device", "abacus"), "abacus"),
+        (("--file", "no such file"), "no such file"),
+        (("--file", "."), ""),
+        (("--watch", "--json"), "--json"),
+        (("--config", "missing.json"), "config"),
+    ],
+)
+def test_what_is_wrong_is_named(
+    tiltrm: Any, folder: str, arguments: tuple[str, ...], message: str
+) -> None:
+    code, out, err = tiltrm("solve", PUZZLE, "--model", folder, *arguments)
+    assert (code, out) == (2, "")
+    assert len(err.splitlines()) == 1
+    assert message in err
+
+
+@pytest.mark.skipif(torch.cuda.is_available(), reason="there is a CUDA device here")
+def test_cuda_without_cuda_is_one_sentence(tiltrm: Any, folder: str) -> None:
+    code, out, err = tiltrm("solve", PUZZLE, "--model", folder, "--device", "cuda")
+    assert (code, out) == (2, "")
+    assert len(err.splitlines()) == 1
+    assert "CUDA" in err
+
+
+def test_only_one_puzzle_can_be_watched(tiltrm: Any, folder: str) -> None:
+    code, out, err = tiltrm("solve", PUZZLE, OTHER, "--model", folder, "--watch")
+    assert (code, out) == (2, "")
+    assert "2 puzzles" in err
+
+
+def test_a_model_that_is_not_there(tiltrm: Any) -> None:
+    code, out, err = tiltrm("solve", "--model", "missing")
+    assert (code, out, len(err.splitlines())) == (2, "", 1)
+
+
+def test_a_file_where_a_puzzle_was_expected(tiltrm: Any, folder: str, tmp_path: Path) -> None:
+    file = tmp_path / "puzzles.txt"
+    file.write_text("")
+    code, _, err = tiltrm("solve", file, "--model", folder)
+    assert code == 2
+    assert f"--file {file}" in err
+    code, _, err = tiltrm("solve", "--file", file, "--model", folder)
+    assert code == 2
+    assert "at least one puzzle" in err
+
+
+@pytest.mark.parametrize("packed", [False, True])
+def test_standard_input_may_be_a_csv_or_gzip(
+    tiltrm: Any, folder: str, monkeypatch: pytest.MonkeyPatch, packed: bool
+) -> None:
+    text = f"source,question,answer\na,{PUZZLE},{ANSWER}\nb,{OTHER},{ANSWER}\n".encode()
+    stream = SimpleNamespace(buffer=io.BytesIO(gzip.compress(text) if packed else text))
+    monkeypatch.setattr(sys, "stdin", stream)
+    code, out, _ = tiltrm("solve", "--file", "-", "--model", folder, "--json", *QUICK)
+    assert [record["puzzle"] for record in objects(out)] == [PUZZLE, OTHER]
+    monkeypatch.setattr(sys, "stdin", SimpleNamespace(buffer=io.BytesIO(b"\xff\xfe")))
+    code, out, err = tiltrm("solve", "--file", "-", "--model", folder)
+    assert (code, out) == (2, "")
+    assert err.startswith("tiltrm solve: standard input: expected UTF-8")
+
+
+def test_without_a_puzzle_there_is_a_sample(tiltrm: Any, folder: str) -> None:
+    code, out, _ = tiltrm("solve", "--model", folder, *QUICK)
+    assert code in (0, 1)
+    assert "yours: tiltrm solve PUZZLE (16 cells)" in out
+    assert SUDOKU.solutions(solve_command.SAMPLE) == 1
+    assert set(solve_command.MODELS) == {"sudoku", "maze"}
+
+
+def survives(arguments: list[str]) -> int:
+    """Run a command that may be nonsense; its exit code, and what it wrote is in order."""
+    out, err = io.StringIO(), io.StringIO()
+    with redirect_stdout(out), redirect_stderr(err):
+        code = main(arguments)
+    assert code in (0, 1, 2)
+    assert code != 2 or out.getvalue() or len(err.getvalue().splitlines()) == 1
+    for record in objects(out.getvalue()):
+        assert tuple(record) == KEYS
+    return code
+
+
+CELLS = st.text(st.sampled_from(".1234 \n|-x"), max_size=40)
+HOSTILE = settings(
+    max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
+
+
+@HOSTILE
+@given(texts=st.lists(st.text(max_size=60) | CELLS, min_size=1, max_size=4))
+@example(texts=["\udcff\x00"])
+@example(texts=[PUZZLE, ""])
+def test_random_text_as_puzzles(folder: str, texts: list[str]) -> None:
+    survives(["solve", "--model", folder, "--json", *QUICK, "--", *texts])
+
+
+@HOSTILE
+@given(words=st.lists(st.text(max_size=12).map(lambda word: "--" + word), min_size=1, max_size=3))
+def test_random_text_as_flags(folder: str, words: list[str]) -> None:
+    words = [word for word in words if word not in ("--", "--help", "--watch", "--json", "--rules")]
+    if words:
+        assert survives(["solve", "--model", folder, "--json", *QUICK, *words]) == 2
+
+
+@HOSTILE
+@given(content=st.binary(max_size=200) | CELLS.map(str.encode) | st.text().map(str.encode))
+@example(content=b"question\n1234\n")
+@example(content=b"\x1f\x8b")
+def test_random_bytes_as_a_file(folder: str, tmp_path: Path, content: bytes) -> None:
+    file = tmp_path / "file"
+    file.write_bytes(content)
+    survives(["solve", "--model", folder, "--json", *QUICK, "--file", str(file)])

@@ -1,0 +1,63 @@
+"""Two small models for the tests of solving: one that thinks, and one with a fixed opinion."""
+
+from dataclasses import dataclass
+
+import pytest
+import torch
+from torch import Tensor
+
+from tiltrm.model.base import State
+from tiltrm.model.trm import TRM, TRMConfig
+
+
+@pytest.fixture(scope="session")
+def toy() -> TRM:
+    """A random TRM for 4x4 Sudokus whose halting head has opinions, but never decides."""
+    torch.manual_seed(0)
+    config = TRMConfig(cells=16, vocabulary=6, width=32, layers=1, heads=2, prefix=1, inner_steps=2)
+    tiny = TRM(config).eval().requires_grad_(False)
+    torch.nn.init.normal_(tiny.halt_head.weight, std=0.2)
+    torch.nn.init.zeros_(tiny.halt_head.bias)
+    tiny.task, tiny.decide_above = "sudoku4", 100.0
+    return tiny
+
+
+@dataclass
+class Stubborn:
+    """Gives one answer to every puzzle, as sure of it as it is told to be."""
+
+    tokens: Tensor  # (cell,)
+    halt: float = 5.0
+    task: str = "sudoku4"
+    decide_above: float | None = None
+    vocabulary: int = 6
+    inner_steps: int = 2
+    cycles: int = 3
+
+    @property
+    def cells(self) -> int:
+        return len(self.tokens)
+
+    def embed(self, tokens: Tensor) -> Tensor:
+        return tokens[..., None].float()
+
+    def start(self, inputs: Tensor) -> State:
+        return State(torch.zeros_like(inputs), torch.zeros_like(inputs))
+
+    def refine(self, inputs: Tensor, state: State) -> Tensor:
+        return state.latent
+
+    def answer(self, state: State) -> Tensor:
+        return state.answer
+
+    def decode(self, answer: Tensor) -> Tensor:
+        logits = 10.0 * torch.nn.functional.one_hot(self.tokens.long(), self.vocabulary).float()
+        return logits.expand(*answer.shape[:-2], -1, -1)
+
+    def halt_logit(self, answer: Tensor) -> Tensor:
+        return torch.full(answer.shape[:-2], self.halt)
+
+
+@pytest.fixture(scope="session")
+def stubborn() -> type[Stubborn]:
+    return Stubborn

@@ -1,0 +1,229 @@
+"""solve: each method is the exploration it says it is; records are whole whatever happens."""
+
+import dataclasses
+import json
+import math
+from typing import Any
+
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tiltrm import Exploration, SettingsError, explore, guides, methods, solve
+from tiltrm.errors import PuzzleError
+from tiltrm.model.base import step
+from tiltrm.model.trm import TRM
+from tiltrm.solver import KEYS, solve_texts
+from tiltrm.tasks import Maze, Sudoku
+
+TASK = Sudoku(2)
+ANSWER = "1234341221434321"
+PUZZLE, OTHER = "1...3..2.1....2.", "2...3..1.1....3."
+TEXTS = [TASK.decode(TASK.generate(seed)[0]) for seed in range(3)]
+SHORT: dict[str, Any] = {"outer_steps": 3}
+
+
+def test_deterministic_is_the_model_step_by_step(toy: TRM) -> None:
+    tokens = TASK.encode_all(TEXTS)
+    found = solve(toy, TEXTS, method="deterministic", outer_steps=4)
+    inputs = toy.embed(tokens)
+    state = toy.start(inputs)
+    for _ in range(4):
+        state = step(toy, inputs, state)
+    assert torch.equal(found.answers, toy.decode(state.answer).argmax(-1).to(torch.uint8))
+    assert torch.allclose(found.confidence, torch.sigmoid(toy.halt_logit(state.answer)))
+    assert found.evaluations.tolist() == [4 * 3] * 3
+
+
+@pytest.mark.parametrize(
+    ("method", "settings"),
+    [
+        ("guided", Exploration()),
+        ("unguided", Exploration(beta=0.0, trigger="never")),
+        (
+            "ptrm",
+            Exploration(
+                particles=100, placement="supervision", beta=0.0, trigger="never",
+                select="best_score",
+            ),
+        ),
+    ],
+)  # fmt: skip
+def test_a_fixed_method_is_its_exploration(toy: TRM, method: str, settings: Exploration) -> None:
+    tokens = TASK.encode_all(TEXTS)
+    same = explore(toy, tokens, dataclasses.replace(settings, outer_steps=7), seed=5)
+    found = solve(toy, tokens, method=method, outer_steps=7, seed=5)
+    assert torch.equal(found.answers, same.answers)
+    assert torch.equal(found.evaluations, same.evaluations)
+    assert torch.equal(found.cell_confidence, same.cell_confidence)
+    sure = same.halt_probability if method == "ptrm" else same.confidence
+    assert torch.equal(found.confidence, sure)
+    full = methods.FIXED[method]
+    assert (full.particles, full.outer_steps) == (settings.particles, settings.outer_steps)
+
+
+@pytest.mark.parametrize("method", methods.METHODS)
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [("particles", 3), ("noise", 0.1), ("beta", 0.1), ("resample_below", 0.1), ("outer_steps", 2),
+     ("halt_above", 1.0), ("rules", True), ("guide", "residual")],
+)  # fmt: skip
+def test_a_setting_works_or_is_named(toy: TRM, method: str, name: str, value: object) -> None:
+    arguments: dict[str, Any] = {"outer_steps": 2, name: value}
+    if name in methods.SETTINGS[method]:
+        assert len(solve(toy, TEXTS, method=method, **arguments).answers) == 3
+    else:
+        with pytest.raises(SettingsError, match=f"got {name}"):
+            solve(toy, TEXTS, method=method, **arguments)
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"method": "magic"}, "magic"),
+        ({"particles": 0}, "particles"),
+        ({"particles": 10**30}, "particles"),
+        ({"outer_steps": 2.5}, "outer_steps"),
+        ({"noise": math.nan}, "noise"),
+        ({"halt_above": math.nan}, "halt_above"),
+        ({"task": "maze"}, "900 cells"),
+        ({"task": "chess"}, "chess"),
+    ],
+)
+def test_nonsense_is_named(toy: TRM, settings: dict[str, Any], message: str) -> None:
+    with pytest.raises(SettingsError, match=message):
+        solve(toy, TEXTS, **settings)
+
+
+def test_guides_are_named_and_add_up(toy: TRM) -> None:
+    def confidences(guide: Any) -> torch.Tensor:
+        return solve(toy, TEXTS, method="guided", guide=guide, beta=1.0, **SHORT).confidence
+
+    summed = guides.halting(toy) + 2.0 * guides.rules(TASK.violations)
+    assert torch.equal(confidences("halting + 2*rules"), confidences(summed))
+    assert not torch.equal(confidences("halting+2*rules"), confidences("halting+rules"))
+    assert torch.equal(confidences("confidence"), confidences(guides.confidence(toy)))
+    assert torch.equal(confidences("residual"), confidences(guides.residual()))
+
+
+@pytest.mark.parametrize("guide", ["", "hope", "halting+", "x*rules", "*rules", "nan*rules", "2*"])
+def test_unknown_guides_are_named_with_the_known_ones(toy: TRM, guide: str) -> None:
+    with pytest.raises(SettingsError, match="halting, confidence, residual, rules"):
+        solve(toy, TEXTS, guide=guide)
+
+
+def test_halting_decides_above_the_given_then_the_calibrated_then_two(stubborn: Any) -> None:
+    def decided(above: float | None = None, *, calibrated: float | None, halt: float) -> bool:
+        model = stubborn(TASK.encode(ANSWER), halt=halt, decide_above=calibrated)
+        found = solve(model, [PUZZLE], halt_above=above, particles=1, outer_steps=2)
+        assert (found.decided_by == ("halting",)) == (int(found.evaluations) == 3)
+        return found.decided_by == ("halting",)
+
+    assert decided(calibrated=None, halt=2.1)
+    assert not decided(calibrated=None, halt=1.9)
+    assert decided(calibrated=-1.0, halt=0.0)
+    assert not decided(calibrated=3.0, halt=2.1)
+    assert decided(0.0, calibrated=3.0, halt=0.5)
+    assert not decided(0.0, calibrated=-1.0, halt=-0.5)
+
+
+def test_rules_decide_only_if_allowed(stubborn: Any) -> None:
+    model = stubborn(TASK.encode(ANSWER), halt=-5.0)
+    assert solve(model, PUZZLE, rules=True).decided_by == ("rules",)
+    assert int(solve(model, PUZZLE, rules=True).evaluations) == 3
+    assert solve(model, PUZZLE).decided_by == ("agreement",)
+    assert solve(model, OTHER, rules=True).decided_by == ("agreement",)
+
+
+def test_rules_do_not_take_a_longer_path_for_a_solution(stubborn: Any) -> None:
+    maze = Maze(3)
+    puzzle, short, detour = "S G      ", "SoG      ", "S Go oooo"
+    for drawn, who in ((short, "rules"), (detour, "agreement")):
+        model = stubborn(maze.encode(drawn, answer=True), halt=-5.0, task="")
+        assert int(maze.violations(maze.encode(puzzle), model.tokens)) == 0
+        assert solve(model, [puzzle], task=maze, rules=True).decided_by == (who,)
+
+
+@given(most=st.integers(1, 300), steps=st.integers(1, 300))
+def test_the_plan_keeps_to_its_limits(most: int, steps: int) -> None:
+    base = methods.plan({})
+    cut = methods.plan({"particles": most, "outer_steps": steps, "beta": 2.0})
+    sizes = [stage.particles for stage in cut.stages]
+    assert cut.outer_steps == steps
+    assert sizes == sorted(sizes)
+    assert max(sizes) <= most
+    assert cut.beta == 2.0
+    assert cut.noise == base.noise
+    whole = methods.plan({"particles": most})
+    assert whole.stages[-1].particles == most
+    assert methods.plan({"particles": base.stages[-1].particles}) == base
+    assert methods.plan({"outer_steps": base.outer_steps}) == base
+
+
+def test_mazes_have_the_settings_of_their_row_in_table_2() -> None:
+    assert methods.numbers("guided", {}, "maze") == {"noise": 0.5, "beta": 1.0}
+    assert methods.numbers("guided", {"beta": 0.0}, "maze") == {"noise": 0.5, "beta": 0.0}
+    assert methods.numbers("guided", {}, "sudoku") == {}
+    assert set(methods.MAZE) <= set(methods.METHODS)
+    for method, usual in methods.MAZE.items():
+        assert set(usual) <= set(methods.SETTINGS[method])
+
+
+def test_a_bad_puzzle_does_not_stop_the_others(toy: TRM) -> None:
+    texts = [TEXTS[0], "11..............", TEXTS[1], "", "12x", TEXTS[2]]
+    found = solve_texts(toy, texts, method="guided", particles=4, **SHORT)
+    alone = solve_texts(toy, TEXTS[::-1], method="guided", particles=4, **SHORT)[::-1]
+    assert [record.error is None for record in found] == [True, False, True, False, False, True]
+    assert "1 twice in row 1" in str(found[1].error)
+    good = [record for record in found if record.error is None]
+    for record, other in zip(good, alone, strict=True):
+        mine, same = json.loads(record.as_json()), json.loads(other.as_json())
+        assert mine.pop("seconds") > 0
+        same.pop("seconds")
+        assert mine == same
+    bad = json.loads(found[4].as_json())
+    assert tuple(bad) == KEYS
+    assert {name for name, value in bad.items() if value is not None} == {"puzzle", "error"}
+
+
+def test_seconds_are_shared_by_evaluations(stubborn: Any) -> None:
+    model = stubborn(TASK.encode(ANSWER), halt=-5.0)
+    easy, hard = solve_texts(model, [PUZZLE, OTHER], rules=True)
+    assert (easy.decided_by, hard.decided_by) == ("rules", "agreement")
+    assert hard.evaluations > easy.evaluations
+    ratio = hard.evaluations / easy.evaluations
+    assert hard.seconds == pytest.approx(ratio * easy.seconds, rel=0.1, abs=1e-5 * ratio)
+
+
+def test_abstaining_withholds_the_answer(stubborn: Any) -> None:
+    model = stubborn(TASK.encode(ANSWER), halt=2.5)  # confidence 0.924
+    (sure,) = solve_texts(model, [PUZZLE], abstain=0.9)
+    (unsure,) = solve_texts(model, [PUZZLE], abstain=0.95)
+    assert (sure.answer, sure.solved_by_rules, sure.abstained) == (ANSWER, True, False)
+    assert (unsure.answer, unsure.solved_by_rules, unsure.abstained) == (None, None, True)
+    assert unsure.confidence == sure.confidence
+    assert unsure.grid is not None
+    assert unsure.grid.answer is None
+    for nonsense in (-0.1, 1.1, math.nan):
+        with pytest.raises(SettingsError, match="abstain"):
+            solve_texts(model, [PUZZLE], abstain=nonsense)
+
+
+@pytest.mark.parametrize("method", methods.METHODS)
+def test_a_model_that_gives_nan_abstains(stubborn: Any, method: str) -> None:
+    model = stubborn(TASK.encode(ANSWER), halt=math.nan)
+    (found,) = solve_texts(model, [PUZZLE], method=method, outer_steps=3)
+    assert (found.answer, found.abstained, found.error) == (None, True, None)
+    assert json.loads(found.as_json())["confidence"] == 0.0
+
+
+def test_tokens_need_no_task_but_texts_do(stubborn: Any) -> None:
+    model = stubborn(TASK.encode(ANSWER), task="")
+    assert TASK.decode(solve(model, TASK.encode_all([PUZZLE])).answers[0]) == ANSWER
+    assert TASK.decode(solve(model, PUZZLE, task=TASK).answers[0]) == ANSWER
+    for call in (lambda: solve(model, [PUZZLE]), lambda: solve_texts(model, [PUZZLE])):
+        with pytest.raises(SettingsError, match="name the task"):
+            call()
+    with pytest.raises(PuzzleError):
+        solve(model, ["12"], task=TASK)
