@@ -83,7 +83,7 @@ def median_ms(work: Callable[[], Any]) -> float:
         begin = time.perf_counter()
         work()
         return 1e3 * (time.perf_counter() - begin)
-    from triton.testing import do_bench  # type: ignore[import-not-found, unused-ignore]
+    from triton.testing import do_bench
 
     return float(do_bench(work, warmup=10, rep=50, return_mode="median"))
 

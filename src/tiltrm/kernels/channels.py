@@ -4,7 +4,7 @@ then residual, norm and (when exploring) keyed noise in one pass over the rows.
 The gate's inputs are never written: of the hidden side only silu(gate) * up reaches memory.
 """
 # ruff: noqa: N803
-# mypy: disable-error-code="import-not-found,import-untyped,no-untyped-def,untyped-decorator"
+# mypy: disable-error-code="no-untyped-def,untyped-decorator"
 
 import torch
 import triton

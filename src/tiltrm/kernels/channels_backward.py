@@ -2,7 +2,7 @@
 vendor library's, and what lies between them is fused.
 """
 # ruff: noqa: N803
-# mypy: disable-error-code="import-not-found,import-untyped,no-untyped-def,untyped-decorator"
+# mypy: disable-error-code="no-untyped-def,untyped-decorator"
 
 import torch
 import triton

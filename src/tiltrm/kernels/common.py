@@ -4,7 +4,7 @@ Positions are cut as 64 + a power of two, because a tensor's sides must be power
 and 88 padded to 128 would waste a third of the arithmetic.
 """
 # ruff: noqa: N803
-# mypy: disable-error-code="import-not-found,import-untyped,no-untyped-def,untyped-decorator"
+# mypy: disable-error-code="no-untyped-def,untyped-decorator"
 
 import math
 from typing import NamedTuple

@@ -4,7 +4,7 @@ Philox 4x32-10 with the key of the trajectory; the counter is (element // 4, sit
 four words give the normals of four neighbours. `plain.normals` gives the same on any device.
 """
 # ruff: noqa: N803
-# mypy: disable-error-code="import-not-found,import-untyped,no-untyped-def,untyped-decorator"
+# mypy: disable-error-code="no-untyped-def,untyped-decorator"
 
 import triton
 import triton.language as tl

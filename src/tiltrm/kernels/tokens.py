@@ -4,7 +4,7 @@ Tiles are turned: rows are channels, columns are positions, so that the hidden a
 left operand of the second product and never leaves the registers.
 """
 # ruff: noqa: N803
-# mypy: disable-error-code="import-not-found,import-untyped,no-untyped-def,untyped-decorator"
+# mypy: disable-error-code="no-untyped-def,untyped-decorator"
 # mypy: disable-error-code="assignment"
 
 import torch

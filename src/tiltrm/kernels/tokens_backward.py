@@ -4,7 +4,7 @@ The first gives the slope of x tile by tile; the second keeps the slopes of one 
 weights in registers while it walks over many tiles, and leaves one partial sum per program.
 """
 # ruff: noqa: N803
-# mypy: disable-error-code="import-not-found,import-untyped,no-untyped-def,untyped-decorator"
+# mypy: disable-error-code="no-untyped-def,untyped-decorator"
 
 import torch
 import triton
