@@ -60,6 +60,10 @@ class Tab:
     def solve(self) -> None:
         """Press the button and wait for the verdict and the last frame."""
         self.page.click("#solve")
+        self.settle()
+
+    def settle(self) -> None:
+        """Wait for the verdict, and for the last frame, which is drawn a moment after it."""
         self.page.wait_for_selector("#verdict.good, #verdict.bad")
         last = self.page.get_attribute("#slider", "max")
         self.page.wait_for_function("last => document.getElementById('slider').value === last",

@@ -143,7 +143,7 @@ def test_everything_with_the_keyboard_alone(tab: Tab, address: str) -> None:
     assert page.get_attribute("#cell-10", "aria-label").startswith("row 2, column 2: ")
     reach("#solve")
     page.keyboard.press("Enter")
-    page.wait_for_selector("#verdict.good")
+    tab.settle()
     reach("#play")
     reach("#slider")
     page.keyboard.press("Home")
