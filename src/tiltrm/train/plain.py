@@ -24,7 +24,9 @@ def build(kind: type[Record], values: Mapping[str, Any], where: str = "") -> Rec
     known: Any = fields(kind)  # type: ignore[arg-type]
     unknown = sorted(str(name) for name in values if name not in hints)
     if unknown:
-        first = where + unknown[0][:80].encode("unicode_escape").decode()  # one line, whatever it is
+        first = (
+            where + unknown[0][:80].encode("unicode_escape").decode()
+        )  # one line, whatever it is
         raise SettingsError(f"unknown setting {first}; known: {', '.join(hints)}")
     absent = [f.name for f in known if f.name not in values and _required(f)]
     if absent:
