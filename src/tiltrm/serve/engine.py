@@ -21,6 +21,11 @@ from tiltrm.serve.stepper import Counts, Stepper
 
 LOG = logging.getLogger("tiltrm.serve")
 COMPANY = 0.003  # seconds that the first puzzle after a rest waits for others
+PARTY, PATIENCE = (
+    32,
+    0.05,
+)  # while others are under way, newcomers enter so many at once, or after so
+# many seconds: small groups make small batches
 LONGEST_WAIT = 60  # seconds that a refused client is told at most
 
 
@@ -32,6 +37,7 @@ class Engine:
         self.held = 0  # puzzles accepted and not finished
         self.threads = 1
         self._waiting: deque[Job] = deque()
+        self._since = 0.0  # when the first of those waiting came
         self._closing = False
         self._change = threading.Condition()
         self._stepper = Stepper(device, self._left)
@@ -63,6 +69,7 @@ class Engine:
             if self.held + len(jobs) > self.queue:
                 raise FullError(self._wait(len(jobs)))
             self.held += len(jobs)
+            self._since = self._since if self._waiting else time.monotonic()
             self._waiting.extend(jobs)
             self._change.notify()
 
@@ -124,5 +131,8 @@ class Engine:
 
     def _newcomers(self) -> list[Job]:
         with self._change:
+            early = time.monotonic() - self._since < PATIENCE
+            if early and len(self._waiting) < PARTY and not self._stepper.idle:
+                return []
             room = min(self._stepper.free, len(self._waiting))
             return [self._waiting.popleft() for _ in range(room)]

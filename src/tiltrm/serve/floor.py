@@ -6,6 +6,7 @@ the same place of the same track go on together.
 """
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import torch
 
@@ -22,7 +23,7 @@ class Group:
     track: Track
     cohort: Cohort
 
-    @property
+    @cached_property
     def first(self) -> int:
         """The lowest number among its puzzles: numbers are given in the order of arrival."""
         return int(self.cohort.places.min())
