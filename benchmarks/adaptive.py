@@ -99,23 +99,25 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--model", default="sudoku-extreme")
     parser.add_argument("--data", required=True)
-    parser.add_argument("--limit", type=int)
+    parser.add_argument("--first", type=int, default=0, help="the first puzzle, from 0")
+    parser.add_argument("--limit", type=int, help="how many of them")
     parser.add_argument("--search", action="store_true")
-    parser.add_argument("--skip-fixed", action="store_true")
-    parser.add_argument("--above", type=float, default=3.0)
+    parser.add_argument("--skip-fixed", action="store_true", help="no S=16, which is slow on a CPU")
+    parser.add_argument("--only-adaptive", action="store_true", help="no fixed setting at all")
+    parser.add_argument("--above", type=float, default=4.0)
     parser.add_argument("--device", default="cuda" if torch.cuda.is_available() else "cpu")
     arguments = parser.parse_args()
     model = load(arguments.model, device=arguments.device)
     kernels.fuse(model)
-    puzzles = read(arguments.data, limit=arguments.limit)
+    last = None if arguments.limit is None else arguments.first + arguments.limit
+    puzzles = read(arguments.data).take(slice(arguments.first, last))
     tokens, labels = puzzles.questions, puzzles.labels()
     print(f"{'method':62} exact % evals/puzzle decided right|decided seconds")
     rows = []
     quiet = Exploration(particles=1, noise=0.0, beta=0.0, trigger="never", entropy_every=0)
-    rows.append(fixed(model, tokens, labels, quiet))
-    print(rows[-1], flush=True)
-    if not arguments.skip_fixed:
-        rows.append(fixed(model, tokens, labels, Exploration(entropy_every=0)))
+    settings = [quiet] if arguments.skip_fixed else [quiet, Exploration(entropy_every=0)]
+    for each in [] if arguments.only_adaptive else settings:
+        rows.append(fixed(model, tokens, labels, each))
         print(rows[-1], flush=True)
     plans = list(grid()) if arguments.search else []
     for name, plan, above in [("default", Adaptive(), arguments.above), *plans]:
