@@ -52,7 +52,7 @@ MAZE: dict[str, dict[str, float]] = {  # where mazes differ: Table 2 of the pape
 
 LARGEST = {"particles": 2**16, "outer_steps": 2**20}  # beyond these a number is a slip
 DECIDE_ABOVE = 2.0  # halt logit, for a model that was never calibrated
-AGREED, AGREED_AMONG = 0.95, 16  # weight on one answer, in a cloud of at least so many
+AGREED, AGREED_AMONG = 0.9, 16  # share of the particles, in a cloud of at least so many
 
 
 def numbers(method: str, settings: Mapping[str, Any], task: str) -> dict[str, Any]:

@@ -175,15 +175,17 @@ def cloud(weights: list[float], score: list[float]) -> Cloud:
     return Cloud(None, torch.tensor([weights]).log(), torch.tensor([score]))  # type: ignore[arg-type]
 
 
-def test_agreement_needs_mass_and_company() -> None:
-    answers = context([[1, 2], [1, 2], [3, 3]])
-    verdict = by_agreement(0.7, 3)(cloud([0.5, 0.25, 0.25], [0.0, 1.0, 2.0]), answers)  # type: ignore[arg-type]
-    assert verdict.decided.item()
-    assert verdict.particle.item() == 1  # of those that say [1, 2], the better scored
+def test_agreement_counts_heads_and_needs_company() -> None:
+    answers = context([[1, 2], [1, 2], [1, 2], [3, 3]])
+    light = cloud([0.01, 0.01, 0.01, 0.97], [0.0, 1.0, 0.0, 2.0])
+    verdict = by_agreement(0.7, 4)(light, answers)  # type: ignore[arg-type]
+    assert verdict.decided.item(), "three of four, whatever they weigh"
+    assert verdict.particle.item() == 1  # of those that say [1, 2], the best scored
     assert verdict.probability.item() == pytest.approx(0.75)
-    for mass, particles in ((0.8, 3), (0.7, 4)):
-        refused = by_agreement(mass, particles)(cloud([0.5, 0.25, 0.25], [0.0] * 3), answers)  # type: ignore[arg-type]
-        assert not refused.decided.item()
+    for share, particles in ((0.8, 4), (0.7, 5)):
+        assert not by_agreement(share, particles)(light, answers).decided.item()  # type: ignore[arg-type]
+    dead = cloud([0.0, 0.0, 0.5, 0.5], [0.0] * 4)
+    assert by_agreement(0.7, 4)(dead, answers).probability.item() == 0.5  # type: ignore[arg-type]
 
 
 def test_rules_choose_a_living_answer_without_fault() -> None:

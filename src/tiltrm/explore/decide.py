@@ -9,7 +9,7 @@ from torch import Tensor
 
 from tiltrm.explore.cloud import Cloud, Context
 from tiltrm.explore.rows import in_groups
-from tiltrm.explore.select import Candidates, first_best, same_answer, weighted_map
+from tiltrm.explore.select import Candidates, first_best, majority, same_answer
 from tiltrm.model.base import RecursiveModel
 
 
@@ -39,19 +39,22 @@ def by_halting(model: RecursiveModel, above: float) -> Judge:
     return judge
 
 
-def by_agreement(mass: float, particles: int) -> Judge:
-    """Decided once one answer holds `mass` of the weight in a cloud of at least `particles`."""
+def by_agreement(share: float, particles: int) -> Judge:
+    """Decided once `share` of the living particles give one answer, in a cloud of at least so many.
+
+    Heads are counted, not weights: tilts add up, and one heavy particle is no agreement.
+    """
 
     def judge(cloud: Cloud, context: Context) -> Verdict:
         puzzles, size = cloud.log_weights.shape
         if size < particles:
             nobody = torch.zeros(puzzles, dtype=torch.bool, device=cloud.log_weights.device)
             return Verdict(nobody, nobody.long(), nobody.float())
-        particle = weighted_map(Candidates(context.answers, cloud.log_weights, cloud.score))
-        weights = cloud.log_weights.exp()
+        alive = cloud.log_weights > -torch.inf
+        particle = majority(Candidates(context.answers, cloud.log_weights, cloud.score))
         same = same_answer(context.answers).gather(1, particle[:, None, None].expand(-1, 1, size))
-        held = (weights * same[:, 0]).sum(-1)
-        return Verdict(held >= mass, particle, held)
+        agreed = (alive & same[:, 0]).sum(-1) / alive.sum(-1).clamp(min=1)
+        return Verdict((agreed >= share) & alive.any(-1), particle, agreed)
 
     return judge
 
