@@ -185,6 +185,15 @@ def test_facts(service: Service) -> None:
     assert 'tiltrm_puzzles_total{outcome="solved"}' in service.ask("/metrics")[2]
 
 
+def test_a_few_puzzles_are_diagnosed(service: Service) -> None:
+    status, _, report = service.ask("/v1/diagnose", {"puzzles": TEXTS[:2], "task": "sudoku4"})
+    assert status == 200
+    assert {"verdict", "reasons", "suggested", "certainty"} <= set(report)
+    status, _, refused = service.ask("/v1/diagnose", {"puzzles": ["x"], "task": "sudoku4"})
+    assert status == 422
+    assert "expected" in refused["error"]
+
+
 def test_the_token_is_asked_for(toy: TRM) -> None:
     with serving(toy, token="a token of our own") as service:
         assert service.ask("/healthz")[0] == 200

@@ -4,6 +4,7 @@ import asyncio
 import json
 from typing import Any
 
+from tiltrm.diagnose import diagnose
 from tiltrm.errors import PuzzleError, TiltrmError
 from tiltrm.serve.desk import Desk
 from tiltrm.serve.limits import DiagnoseRequest, Refusal
@@ -18,10 +19,6 @@ class Diagnoses:
 
     async def run(self, body: DiagnoseRequest) -> Any:
         """The report as a dictionary; raises Refusal."""
-        try:
-            from tiltrm.diagnose import diagnose
-        except ImportError:
-            raise Refusal(501, "this server cannot diagnose") from None
         host, task = self.desk.host(body.model, body.task)
         try:
             tokens = task.encode_all(body.puzzles)
@@ -41,5 +38,4 @@ class Diagnoses:
             raise Refusal(422, str(error)) from None
         finally:
             self.busy = False
-        found = report.as_json()
-        return json.loads(found) if isinstance(found, str) else found
+        return json.loads(report.as_json())
