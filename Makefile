@@ -2,10 +2,13 @@
 VENV := .venv
 PIP := $(VENV)/bin/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
 
-.PHONY: solve test check format clean
+.PHONY: solve serve test check format clean
 
 solve: $(VENV)/core
 	$(VENV)/bin/tiltrm solve --watch
+
+serve: $(VENV)/serve
+	$(VENV)/bin/tiltrm serve
 
 test: $(VENV)/dev
 	$(VENV)/bin/python -m pytest -n 2
@@ -29,6 +32,10 @@ $(VENV)/bin/python:
 $(VENV)/core: pyproject.toml constraints.txt | $(VENV)/bin/python
 	$(PIP) -e .
 	touch $@
+
+$(VENV)/serve: pyproject.toml constraints.txt | $(VENV)/bin/python
+	$(PIP) -e ".[serve]"
+	touch $@ $(VENV)/core
 
 $(VENV)/dev: pyproject.toml constraints.txt | $(VENV)/bin/python
 	$(PIP) -e ".[dev]"
