@@ -33,6 +33,10 @@ def tokens(config, puzzles=3):
     return torch.randint(config.vocabulary, (puzzles, config.cells), generator=generator)
 
 
+# Float32 against float64 over one outer step; how much is left depends on the number of threads.
+ROUNDING = {"rtol": 1e-5, "atol": 2e-5}
+
+
 @pytest.mark.parametrize("name", VARIANTS)
 def test_two_outer_steps(name):
     config = VARIANTS[name]
@@ -46,10 +50,10 @@ def test_two_outer_steps(name):
     for _ in range(2):
         pair = plain.step(expected, *(part.double().numpy() for part in state))
         state = model.step(inputs, state)
-        np.testing.assert_allclose(state.answer, pair[0], atol=1e-5)
-        np.testing.assert_allclose(state.latent, pair[1], atol=1e-5)
-    np.testing.assert_allclose(model.decode(state.answer), plain.decode(pair[0]), atol=1e-5)
-    np.testing.assert_allclose(model.halt_logit(state.answer), plain.halt(pair[0]), atol=1e-5)
+        np.testing.assert_allclose(state.answer, pair[0], **ROUNDING)
+        np.testing.assert_allclose(state.latent, pair[1], **ROUNDING)
+    np.testing.assert_allclose(model.decode(state.answer), plain.decode(pair[0]), **ROUNDING)
+    np.testing.assert_allclose(model.halt_logit(state.answer), plain.halt(pair[0]), **ROUNDING)
 
 
 def test_attention_block_with_rotary_positions():
