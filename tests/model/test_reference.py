@@ -7,7 +7,7 @@ from numpy_model import NumpyModel
 
 from tiltrm.errors import SettingsError
 from tiltrm.model import HRM, TRM, HRMConfig, State, TRMConfig
-from tiltrm.model.layers import Block, rotary_table
+from tiltrm.model.layers import Block, lookup, rotary_table
 
 SMALL = {"cells": 12, "vocabulary": 7, "width": 32, "heads": 2, "inner_steps": 2, "cycles": 2}
 VARIANTS = {
@@ -148,3 +148,12 @@ def in_order(network, x, rotary):
 def test_hrm_sizes_are_checked():
     with pytest.raises(SettingsError, match="answer_layers must be at least 1, got 0"):
         HRMConfig(answer_layers=0)
+
+
+def test_the_slope_of_a_lookup_is_that_of_indexing() -> None:
+    table = torch.randn(11, 8, dtype=torch.float64, requires_grad=True)
+    tokens, slope = torch.randint(0, 11, (5, 7)), torch.randn(5, 7, 8, dtype=torch.float64)
+    (ours,) = torch.autograd.grad(lookup(table, tokens), table, slope)
+    (truth,) = torch.autograd.grad(table[tokens], table, slope)
+    assert torch.equal(lookup(table, tokens), table[tokens])
+    torch.testing.assert_close(ours, truth)

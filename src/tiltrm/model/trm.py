@@ -8,7 +8,7 @@ from torch import Tensor, nn
 
 from tiltrm.errors import SettingsError
 from tiltrm.model.base import State
-from tiltrm.model.layers import Block, linear, rotary_table, truncated_normal_
+from tiltrm.model.layers import Block, linear, lookup, rotary_table, truncated_normal_
 
 
 @dataclass(frozen=True)
@@ -133,7 +133,7 @@ class Recursive(nn.Module):
         Learned positions are added first, and the sum shrunk by sqrt(1/2) to keep its variance.
         """
         scale = math.sqrt(self.config.width)
-        cells = self.embedding[tokens.long()]
+        cells = lookup(self.embedding, tokens.long())
         prefix = self.prefix.expand(*cells.shape[:-2], -1, -1)
         embedded = torch.cat((prefix, cells), dim=-2)
         if self.position_embedding is not None:
