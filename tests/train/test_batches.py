@@ -5,9 +5,9 @@ import torch
 from torch import Generator, Tensor
 
 from tiltrm.data import Puzzles
-from tiltrm.errors import DataError
+from tiltrm.errors import DataError, SettingsError
 from tiltrm.train import batches
-from tiltrm.train.settings import Depth
+from tiltrm.train.settings import Depth, Hints, Settings
 
 from . import toys
 
@@ -18,7 +18,7 @@ def rows(tokens: Tensor) -> set[bytes]:
     return {row.numpy().tobytes() for row in tokens}
 
 
-def draw(augment: str, seed: int = 0, **changes: int) -> tuple[Tensor, Tensor]:
+def draw(augment: str, seed: int = 0, **changes: object) -> tuple[Tensor, Tensor]:
     settings = toys.settings(augment=augment, batch=64, **changes)
     source = batches.source(toys.puzzles(), settings, CPU)
     return batches.draw(source, settings, Generator().manual_seed(seed))
@@ -55,6 +55,30 @@ def test_fixed_shuffles_are_so_many_in_blocks_of_any_size(
     small = batches.source(toys.puzzles(), settings, CPU)
     assert toys.TASK.is_solved(small.questions, small.labels).all()
     assert len(small.questions) == len(source.questions)
+
+
+def test_hints_add_clues_of_the_answer_and_nothing_else() -> None:
+    """As many as were drawn, in the share of puzzles that was asked for, from 1 to the most."""
+    plain, labels = draw("none")
+    added: list[int] = []
+    for seed in range(30):
+        questions, labels = draw("none", seed, hints={"share": 0.5, "most": 3})
+        plain, same = draw("none", seed)
+        assert torch.equal(labels, same)
+        new = questions != plain
+        assert not (new & toys.TASK.given(plain)).any()
+        assert torch.equal(questions[new], labels[new])
+        added += new.sum(-1).tolist()
+    assert set(added) == {0, 1, 2, 3}
+    assert abs(added.count(0) / len(added) - 0.5) < 0.06
+    assert abs(added.count(3) / len(added) - 1 / 6) < 0.05
+    everything, labels = draw("none", hints={"share": 1.0, "most": 999})
+    assert (everything == labels).all(-1).any()
+
+
+def test_hints_are_refused_where_an_answer_is_no_clue() -> None:
+    with pytest.raises(SettingsError, match="hints"):
+        Settings("maze", hints=Hints(0.5, 3))
 
 
 def test_puzzles_without_answers_are_refused() -> None:

@@ -8,7 +8,7 @@ from torch import Generator, Tensor
 
 from tiltrm.data import Puzzles
 from tiltrm.tasks.base import Task
-from tiltrm.train.settings import Depth, Settings
+from tiltrm.train.settings import Depth, Hints, Settings
 
 BLOCK = 2**16  # puzzles shuffled at once: their maps take twenty times the memory of the puzzles
 
@@ -50,8 +50,26 @@ def draw(source: Source, settings: Settings, generator: Generator) -> tuple[Tens
     )
     questions, labels = source.questions[chosen], source.labels[chosen]
     if settings.augment == "endless":
-        return source.task.symmetries(questions, labels, generator)
+        questions, labels = source.task.symmetries(questions, labels, generator)
+    if settings.hints.most:
+        questions = _with_hints(source.task, questions, labels, settings.hints, generator)
     return questions, labels
+
+
+def _with_hints(
+    task: Task, questions: Tensor, labels: Tensor, hints: Hints, generator: Generator
+) -> Tensor:
+    """Some puzzles get 1..most further clues from their answer, at random places.
+
+    The answer stays the only one, so this is augmentation with nothing but the training puzzles.
+    """
+    rows, device = len(questions), generator.device
+    chosen = torch.rand(rows, 1, generator=generator, device=device) < hints.share
+    count = torch.randint(1, hints.most + 1, (rows, 1), generator=generator, device=device)
+    order = torch.rand(questions.shape, generator=generator, device=device)
+    order = order.masked_fill(task.given(questions), 2.0).argsort(-1).argsort(-1)
+    shown = chosen & (order < count) & ~task.given(questions)
+    return torch.where(shown, labels.to(questions.dtype), questions)
 
 
 def draw_depth(depth: Depth, progress: float, seed: int) -> int:

@@ -59,6 +59,22 @@ class Depth:
 
 
 @dataclass(frozen=True)
+class Hints:
+    """Further clues from the answer, for some of the puzzles of every batch.
+
+    A Sudoku with more of its cells given has the same answer and is easier. So the 1,000 puzzles
+    show themselves in endless forms, and none can be told by the pattern of its clues.
+    """
+
+    share: float = 0.5  # of the puzzles
+    most: int = 0  # clues added, uniform in 1..most; 0: none at all
+
+    def __post_init__(self) -> None:
+        _within(self, ("share",), 0.0, 1.0, "hints.")
+        _within(self, ("most",), 0, MOST, "hints.")
+
+
+@dataclass(frozen=True)
 class Scan:
     """The checkpoint scan of Appendix E: three ways of inference on a fixed part of val."""
 
@@ -93,6 +109,7 @@ class Settings:
     seed: int = 0
     augment: str = "endless"
     shuffles: int = 1000  # symmetries per puzzle where augment is "fixed"
+    hints: Hints = field(default_factory=Hints)
 
     optimiser: str = "muon"
     rate: float = 0.02
@@ -135,6 +152,8 @@ class Settings:
         _within(self, ("mixing_weight_decay",), -math.inf, math.inf)
         if not all(0.0 <= beta < 1.0 for beta in self.betas):
             raise SettingsError(f"betas must be in [0, 1), got {self.betas}")
+        if self.hints.most and not self.task.startswith("sudoku"):
+            raise SettingsError(f"hints.most must be 0 for {self.task}: its answers are no clues")
         sizes("trm", asdict(self.model))  # their upper limits
 
     @classmethod
