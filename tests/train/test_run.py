@@ -14,6 +14,7 @@ from tiltrm.cli import main
 from tiltrm.cli.train_command import assign
 from tiltrm.data import read
 from tiltrm.data.splits import checksum
+from tiltrm.errors import SettingsError
 from tiltrm.model import load
 from tiltrm.train import log, loop, state
 from tiltrm.train.distributed import World
@@ -209,3 +210,24 @@ def test_assignments(text: str, value: object) -> None:
     values: dict[str, Any] = {"a": {"c": 1}}
     assign(values, text)
     assert values == {"a": {"b": value, "c": 1}}
+
+
+def test_a_run_can_begin_with_the_weights_of_another(tmp_path: Path) -> None:
+    """The weights and their average are the model's; a model of other sizes is refused."""
+    first = toys.trainer(tmp_path / "first")
+    toys.advance(first, 3)
+    first.evaluate()
+    saved = load(tmp_path / "first" / "best")
+    second = toys.trainer(tmp_path / "second", seed=5)
+    second.begin_with(tmp_path / "first" / "best")
+    for name, value in second.learner.model.state_dict().items():
+        assert torch.equal(value, saved.state_dict()[name])
+    for value, average in zip(
+        second.learner.model.parameters(), second.learner.ema.average, strict=True
+    ):
+        assert torch.equal(value, average)
+    toys.advance(second, 3)
+    assert not torch.equal(second.learner.ema.average[0], saved.embedding)
+    other = toys.trainer(tmp_path / "third", model={**toys.TINY["model"], "width": 32})
+    with pytest.raises(SettingsError, match="sizes"):
+        other.begin_with(tmp_path / "first" / "best")

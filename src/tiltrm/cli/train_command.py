@@ -38,6 +38,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--val", help="validation puzzles; else a tenth of the training puzzles")
     parser.add_argument("--out", type=Path, help="folder of the run; else runs/TASK-PRESET")
     parser.add_argument("--resume", action="store_true", help="go on from the saved state")
+    parser.add_argument("--start", type=Path, metavar="FOLDER",
+                        help="begin with the weights of this model, not with random ones")  # fmt: skip
     plan = parser.add_mutually_exclusive_group()
     plan.add_argument("--minutes", type=float, help="plan the run for this many minutes")
     plan.add_argument("--steps", type=int, help="plan the run for this many steps")
@@ -58,8 +60,9 @@ def run(arguments: argparse.Namespace) -> int:
     begun = time.monotonic()
     limit = 60 * _positive("--piece-minutes", arguments.piece_minutes, float("inf"))
     trainer = _trainer(arguments)
-    if arguments.resume:
-        trainer.resume()
+    resumed = arguments.resume and trainer.resume()
+    if arguments.start is not None and not resumed:
+        trainer.begin_with(arguments.start)
     with _caught() as signals:
         report = trainer.run(stop=lambda: bool(signals) or time.monotonic() - begun > limit)
     distributed.leave()

@@ -9,6 +9,7 @@ import torch
 
 from tiltrm.data import Puzzles
 from tiltrm.errors import DeviceError, SettingsError
+from tiltrm.model import native
 from tiltrm.model.base import evaluations_per_step
 from tiltrm.model.flops import evaluation_flops
 from tiltrm.train import card, distributed, guard, keep, monitor, state
@@ -60,6 +61,17 @@ class Trainer:
         changed = differences(meta["settings"], asdict(self.settings))
         self.log.write("resume", self.pace.step, seconds=self.pace.seconds, changed=changed)
         return True
+
+    def begin_with(self, folder: Path) -> None:
+        """Take the weights of a saved model for a start; moments, average and clock are new."""
+        found = native.load_folder(folder, self.device, torch.float32)
+        if found.config != self.settings.model:
+            raise SettingsError(
+                f"{folder} must hold a model of this run's sizes {self.settings.model}, "
+                f"got {found.config}"
+            )
+        self.learner.take(found.state_dict())
+        self.log.write("weights", self.pace.step, start=str(folder))
 
     def run(self, *, stop: Stop = lambda: False) -> monitor.Report:
         """Train to the end of the plan, or until `stop` says so; all is saved on return."""
