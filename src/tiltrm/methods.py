@@ -118,16 +118,16 @@ def judges(
     model: RecursiveModel, halt_above: float | None,
     is_solved: Callable[[Tensor, Tensor], Tensor] | None,
 ) -> dict[str, Judge]:  # fmt: skip
-    """Who may decide a puzzle: the halting head, the rules where `is_solved` is given, the cloud.
+    """Who may decide a puzzle: the halting head and the cloud, or where `is_solved` is given it.
 
-    The rules must certify a solution: a maze path without fault may still be too long.
+    It must certify a solution: a maze path without fault may still be too long. Then nobody else is
+    asked, because it sees a right answer as soon as there is one and never takes a wrong one.
     """
+    if is_solved is not None:
+        return {"rules": by_rules(lambda puzzle, answer: (~is_solved(puzzle, answer)).long())}
     calibrated = getattr(model, "decide_above", None)
     above = next((v for v in (halt_above, calibrated) if v is not None), DECIDE_ABOVE)
-    found = {"halting": by_halting(model, above)}
-    if is_solved is not None:
-        found["rules"] = by_rules(lambda puzzle, answer: (~is_solved(puzzle, answer)).long())
-    return {**found, "agreement": by_agreement(AGREED, AGREED_AMONG)}
+    return {"halting": by_halting(model, above), "agreement": by_agreement(AGREED, AGREED_AMONG)}
 
 
 def parse_guide(text: str, model: RecursiveModel, task: Callable[[], Task]) -> Guide:

@@ -21,7 +21,7 @@ class Adaptive:
     """The plan. Its numbers were chosen on val; docs/LOG.md has the comparison."""
 
     stages: tuple[Stage, ...] = (
-        Stage(1, 24), *(Stage(4, 12),) * 8, *(Stage(16, 16),) * 4, Stage(64, 24),
+        Stage(1, 24), *(Stage(8, 12),) * 4, *(Stage(32, 16),) * 4,
     )  # fmt: skip
     noise: float = 0.5
     beta: float = 0.25
