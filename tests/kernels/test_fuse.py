@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 
 from tiltrm.kernels import fuse, mix_channels, mix_tokens, unfuse
-from tiltrm.model.layers import Block
+from tiltrm.model.layers import Block, rotary_table
 from tiltrm.model.trm import TRM, TRMConfig
 
 
@@ -32,15 +32,23 @@ def test_fallback_is_the_model_bit_for_bit(token_mixing: bool) -> None:
     assert all(type(layer) is Block for layer in unfuse(model).network.layers)
 
 
+@pytest.mark.parametrize("token_mixing", [True, False])
 def test_fused_block_equals_block(
-    device: str, dtype: torch.dtype, draw: Callable[..., Tensor], close: Callable[..., bool]
-) -> None:
+    device: str, dtype: torch.dtype, draw: Callable[..., Tensor], close: Callable[..., bool],
+    token_mixing: bool,
+) -> None:  # fmt: skip
     torch.manual_seed(0)
-    block = Block(81, 64, 2, 2.0, token_mixing=True).to(device)
-    x = draw(1, 81, 64)
-    wide = Block(81, 64, 2, 2.0, token_mixing=True).to(device, torch.float64)
-    wide.load_state_dict(block.to(dtype).state_dict())
-    assert close(fuse(block)(x).detach(), wide(x.double()).detach())
+    block = Block(88, 64, 2, 2.0, token_mixing=token_mixing).to(device, dtype)
+    wide = Block(88, 64, 2, 2.0, token_mixing=token_mixing).to(device, torch.float64)
+    wide.load_state_dict(block.state_dict())
+    cos, sin = (t.to(device) for t in rotary_table(88, 32, 10000.0))
+    x, slope = draw(1, 88, 64), draw(1, 88, 64)
+    found = fuse(block)(x, (cos, sin))
+    truth = wide(x.double(), (cos.double(), sin.double()))
+    assert close(found.detach(), truth.detach())
+    slopes = torch.autograd.grad(found, list(block.parameters()), slope)
+    truths = torch.autograd.grad(truth, list(wide.parameters()), slope.double())
+    assert all(close(a, b) for a, b in zip(slopes, truths, strict=True))
 
 
 def test_compiled_without_a_break(device: str, draw: Callable[..., Tensor]) -> None:

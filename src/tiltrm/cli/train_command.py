@@ -39,7 +39,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--out", type=Path, help="folder of the run; else runs/TASK-PRESET")
     parser.add_argument("--resume", action="store_true", help="go on from the saved state")
     parser.add_argument("--start", type=Path, metavar="FOLDER",
-                        help="begin with the weights of this model, not with random ones")  # fmt: skip
+                        help="begin with the weights of this model")  # fmt: skip
     plan = parser.add_mutually_exclusive_group()
     plan.add_argument("--minutes", type=float, help="plan the run for this many minutes")
     plan.add_argument("--steps", type=int, help="plan the run for this many steps")

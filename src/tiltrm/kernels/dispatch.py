@@ -7,11 +7,12 @@ import os
 from typing import Any
 
 import torch
+import torch.nn.functional as F
 from torch import Tensor
 
 from tiltrm.errors import SettingsError
 from tiltrm.kernels import plain
-from tiltrm.kernels.plain import Noise
+from tiltrm.kernels.plain import Noise, Rotary
 
 SHARED_MEMORY = 220 * 1024  # bytes per block that the launches were chosen for: Hopper's
 LARGEST = 2**31  # elements; tiles are addressed with 32 bits
@@ -48,6 +49,48 @@ def _usable(x: Tensor, hidden: int) -> bool:
     placed = x.is_cuda or (x.device.type == "cpu" and interpreted())
     shaped = x.shape[-1] % 64 == 0 and hidden % 128 == 0 and 0 < x.numel() < LARGEST
     return placed and shaped and x.dtype in dtypes and available()
+
+
+def attend(
+    x: Tensor, qkv: Tensor, out: Tensor, eps: float, heads: int, rotary: Rotary | None = None
+) -> Tensor:
+    """rms_norm(x + attention(x)) over channels, turned by the rotary angles where they are given.
+
+    x is (..., position, channel), qkv (3 x channel, channel), out (channel, channel).
+    Proved by tests/kernels/test_attention.py.
+    """
+    positions, width = x.shape[-2:]
+    tables = () if rotary is None else rotary
+    fitting = all(t.shape == (positions, width // heads) for t in tables)
+    if not (_usable(x, 128) and fitting):
+        return plain.attend(x, qkv, out, eps, heads, rotary)
+    rows = x.contiguous().view(-1, width)
+    with torch.autocast(x.device.type, enabled=False):  # x has the precision that is wanted
+        parts = _split(F.linear(rows, _as(qkv, x)), tables)
+        query, key, value = (
+            part.unflatten(-1, (heads, -1)).unflatten(0, (-1, positions)).transpose(1, 2)
+            for part in parts
+        )  # (batch, head, position, -)
+        mixed = F.scaled_dot_product_attention(query, key, value)
+        change = F.linear(mixed.transpose(1, 2).reshape(rows.shape), _as(out, x))
+        y: Tensor = torch.ops.tiltrm.residual_norm(rows, change, eps)[0]
+    return y.view(x.shape)
+
+
+def _split(qkv: Tensor, tables: tuple[Tensor, ...]) -> tuple[Tensor, ...]:
+    """Query, key and value, each (row, channel), the first two turned.
+
+    Where a slope is wanted they get memory of their own, so that qkv can go, and that their slopes
+    are put together in the pass that turns them back.
+    """
+    if not tables:
+        return qkv.chunk(3, dim=1)
+    angles = [t.contiguous() for t in tables]
+    if torch.is_grad_enabled() and qkv.requires_grad:
+        parts: tuple[Tensor, ...] = torch.ops.tiltrm.split_heads(qkv, *angles)
+        return parts
+    torch.ops.tiltrm.rotate_(qkv, *angles)
+    return qkv.chunk(3, dim=1)
 
 
 def mix_tokens(x: Tensor, gate_up: Tensor, down: Tensor, eps: float) -> Tensor:

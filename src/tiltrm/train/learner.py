@@ -1,5 +1,6 @@
 """What a training step changes: weights, their average, moments and the carry."""
 
+from collections.abc import Mapping
 from typing import NamedTuple
 
 import torch
@@ -11,11 +12,13 @@ from tiltrm.errors import SettingsError
 from tiltrm.model.base import State, evaluations_per_step
 from tiltrm.model.trm import TRM, Network
 from tiltrm.train import batches, carry, distributed, optimiser
+from tiltrm.train.carry import Carry
 from tiltrm.train.distributed import World
 from tiltrm.train.ema import EMA
+from tiltrm.train.graphs import Recorded
 from tiltrm.train.settings import Settings
 from tiltrm.train.state import Live
-from tiltrm.train.supervision import Outcome, latent_noise, supervise
+from tiltrm.train.supervision import Disturb, Outcome, latent_noise, supervise
 
 
 class Statistics(NamedTuple):
@@ -45,6 +48,8 @@ class Learner:
         self.ema = EMA(list(self.model.parameters()), settings.ema)
         self.source = batches.source(puzzles, settings, device)
         self.model.network = accelerate(self.model.network, device)
+        self.may_record = device.type == "cuda"
+        self.recorded: Recorded | None = None
         self.evaluations = 0  # forward passes of the network, a backward one counted as two
         self.restart()
 
@@ -60,6 +65,12 @@ class Learner:
         questions, labels = (t[:1].expand(share, -1) for t in self.source[1:])
         self.carry = carry.empty(questions, labels, self._start())
 
+    def take(self, weights: Mapping[str, Tensor]) -> None:
+        """Other weights of the same sizes, in the model and in the average."""
+        self.model.load_state_dict(weights)
+        self.ema = EMA(list(self.model.parameters()), self.settings.ema)
+        self.restart()
+
     def step(self, number: int, progress: float) -> Tensor:
         """One supervision step of every row; returns the sums that `statistics` reads."""
         settings, world = self.settings, self.world
@@ -71,10 +82,7 @@ class Learner:
         depth = batches.draw_depth(settings.depth, progress, seed)
         disturb = latent_noise(settings.noise, settings.batch, world, generator)
         live = carry.refill(self.carry, questions, labels, self._start())
-        with torch.autocast(self.device.type, self.dtype, enabled=self.dtype != torch.float32):
-            outcome = supervise(self.model, live, depth, disturb, settings, self.dtype)
-        loss = outcome.loss.mean()
-        loss.backward()
+        outcome, loss = self._learn(live, depth, disturb)
         self._update(number, progress)
         self.carry = carry.advance(
             live, outcome.state, outcome.halt_logit, carry.Draws(*(t[rows] for t in chance)),
@@ -82,7 +90,19 @@ class Learner:
         )  # fmt: skip
         # A backward pass costs two forward ones, and only the last outer step has one.
         self.evaluations += settings.batch * (depth + 2) * evaluations_per_step(self.model)
-        return self._sums(loss.detach(), outcome)
+        return self._sums(loss, outcome)
+
+    def _learn(self, live: Carry, depth: int, disturb: Disturb) -> tuple[Outcome, Tensor]:
+        """The outcome of a supervision step and its mean loss; the gradients are in the weights."""
+        if self.recorded is None and self.may_record and kernels.fused(self.model):
+            self.recorded = Recorded(self.model, live, self.settings, self.dtype)
+        if self.recorded is not None:
+            return self.recorded(live, depth, disturb)
+        with torch.autocast(self.device.type, self.dtype, enabled=self.dtype != torch.float32):
+            outcome = supervise(self.model, live, depth, disturb, self.settings, self.dtype)
+        loss = outcome.loss.mean()
+        loss.backward()
+        return outcome, loss.detach()
 
     def _update(self, number: int, progress: float) -> None:
         """Weights and their average follow the gradients, which every process has a part of."""

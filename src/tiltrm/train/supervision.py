@@ -40,10 +40,17 @@ def supervise(
         for _ in range(depth - 1):
             state = model.step(inputs, disturb(state))
     torch.clear_autocast_cache()  # weights cast without a gradient must not serve the last step
-    state = model.step(inputs, disturb(state))
+    return conclude(model, inputs, disturb(state), live.labels, settings)
+
+
+def conclude(
+    model: TRM, inputs: Tensor, state: State, labels: Tensor, settings: Settings
+) -> Outcome:
+    """The last outer step of a supervision step, and the loss at its end."""
+    state = model.step(inputs, state)
     logits, halt = model.decode(state.answer), model.halt_logit(state.answer)
-    right = losses.exactly_right(logits.detach().argmax(-1), live.labels)
-    loss = losses.token_loss(logits, live.labels, settings.loss, settings.label_smoothing)
+    right = losses.exactly_right(logits.detach().argmax(-1), labels)
+    loss = losses.token_loss(logits, labels, settings.loss, settings.label_smoothing)
     loss = loss + settings.halt_weight * losses.halt_loss(halt, right)
     return Outcome(state, loss, halt.detach(), right)
 
