@@ -1,12 +1,14 @@
 """The maze: text, rules, judgement, generator."""
 
 from collections import deque
+from pathlib import Path
 
 import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tiltrm.data import read
 from tiltrm.errors import PuzzleError, SettingsError
 from tiltrm.tasks import MAZE, Maze
 from tiltrm.tasks.maze_text import FREE, GOAL, PATH, START, WALL
@@ -237,3 +239,61 @@ def test_generator_fits_small_sides_and_says_when_it_cannot() -> None:
         Maze(2).generate(0, at_least=5)
     with pytest.raises(SettingsError, match="at least 2"):
         Maze(1)
+
+
+def walked(ids: list[int], side: int) -> list[int]:
+    """The rule by hand: from S, the first of down, left, right, up that is nearer to G."""
+    left = {ids.index(GOAL): 0}
+    queue = deque(left)
+    while queue:
+        cell = queue.popleft()
+        for other in neighbours(cell, side):
+            if ids[other] != WALL and other not in left:
+                left[other] = left[cell] + 1
+                queue.append(other)
+    answer, cell = list(ids), ids.index(START)
+    while left.get(cell, 0) > 1:
+        up, down, west, east = (
+            other if other in neighbours(cell, side) else None
+            for other in (cell - side, cell + side, cell - 1, cell + 1)
+        )
+        ways = [c for c in (down, west, east, up) if left.get(c) == left[cell] - 1]  # type: ignore[arg-type]
+        cell = ways[0]  # type: ignore[assignment]
+        answer[cell] = PATH
+    return answer
+
+
+@given(ids=mazes())
+@settings(deadline=None)
+def test_the_answer_is_the_rule_walked_by_hand(ids: list[int]) -> None:
+    puzzle = torch.tensor(ids, dtype=torch.uint8)
+    answer = SMALL.answer(puzzle)
+    assert answer.tolist() == walked(ids, 4)
+    assert answer.dtype == puzzle.dtype
+    assert bool(SMALL.is_solved(puzzle, answer)) == (int(SMALL.shortest_length(puzzle)) > 0)
+    both = torch.stack([puzzle, torch.full_like(puzzle, FREE)])
+    assert torch.equal(SMALL.answer(both)[0], answer)
+    assert torch.equal(SMALL.answer(both)[1], both[1])
+
+
+def test_the_public_labels_follow_the_rule() -> None:
+    path = Path(__file__).parents[3] / "shared/data/maze-hard/train.csv.gz"
+    if not path.exists():
+        pytest.skip("the public mazes are not beside the repository")
+    mazes = read(path)
+    assert torch.equal(MAZE.answer(mazes.questions), mazes.labels())
+
+
+def test_symmetries_keep_to_the_rule_where_the_answer_does() -> None:
+    pairs = [Maze(9).generate(seed) for seed in range(40)]
+    questions, answers = (torch.stack(part) for part in zip(*pairs, strict=True))
+    moved, labels = Maze(9).symmetries(questions, answers, torch.Generator().manual_seed(0))
+    assert torch.equal(labels, Maze(9).answer(moved))
+    square, other = Maze(2).encode("S  G"), Maze(2).encode("So G", answer=True)
+    flipped = Maze(2).symmetries(
+        square.expand(200, -1), other.expand(200, -1), torch.Generator().manual_seed(0)
+    )
+    assert Maze(2).is_solved(*flipped).all()
+    assert not torch.equal(flipped[1], Maze(2).answer(flipped[0]))  # moved, not drawn anew
+    ends = {(row.index(START), row.index(GOAL)) for row in flipped[0].tolist()}
+    assert ends == {(0, 3), (3, 0), (1, 2), (2, 1)}

@@ -1,7 +1,7 @@
 """The maze: draw a shortest way from S to G. Ids: 0 pad, 1 '#', 2 ' ', 3 'S', 4 'G', 5 'o'."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from typing import NamedTuple
 
@@ -111,6 +111,17 @@ class Maze:
         )
         return maze_rules.steps_between(*grids) + 1
 
+    def answer(self, puzzle: Tensor) -> Tensor:
+        """The shortest path that the public labels draw; the puzzle itself where there is none.
+
+        Mazes have millions of shortest paths. From S on, the labels of Maze-Hard take the first of
+        down, left, right and up that is on one, in every single maze.
+        Proved by tests/tasks/test_maze.py::test_the_public_labels_follow_the_rule.
+        """
+        steps = maze_rules.distances(self._grid(puzzle == GOAL), self._grid(puzzle != WALL))
+        way = maze_rules.descent(self._grid(puzzle == START), steps).flatten(-2)
+        return torch.where(way, PATH, puzzle).to(puzzle.dtype)
+
     def symmetry(self, puzzles: int, generator: torch.Generator) -> Symmetry:
         """One of the 8 symmetries of the square for each puzzle."""
         device = generator.device
@@ -121,9 +132,19 @@ class Maze:
     def symmetries(
         self, tokens: Tensor, answers: Tensor, generator: torch.Generator
     ) -> tuple[Tensor, Tensor]:
-        """Puzzles and answers moved by one random symmetry for each puzzle."""
+        """Puzzles moved by one random symmetry each, half of them with S and G exchanged.
+
+        Which of its shortest paths is a maze's label does not move along, so an answer that follows
+        the rule of `answer` becomes the one that follows it in the moved maze; others are moved.
+        """
         symmetry = self.symmetry(tokens.shape[0], generator)
-        return symmetry.apply(tokens), symmetry.apply(answers)
+        ends = torch.arange(self.vocabulary, device=generator.device)
+        ends[[START, GOAL]] = ends[[GOAL, START]]
+        back = torch.rand(tokens.shape[0], 1, generator=generator, device=generator.device) < 0.5
+        symmetry = replace(symmetry, names=torch.where(back, ends, symmetry.names))
+        moved, carried = symmetry.apply(tokens), symmetry.apply(answers)
+        by_rule = (self.answer(tokens) == answers).all(-1, keepdim=True)
+        return moved, torch.where(by_rule, self.answer(moved), carried)
 
     def generate(self, seed: int, at_least: int | None = None) -> tuple[Tensor, Tensor]:
         """Random walls, kept when a shortest path has `at_least` cells: 110 for side 30."""

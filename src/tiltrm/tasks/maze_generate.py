@@ -22,7 +22,7 @@ def generate(side: int, seed: int, at_least: int | None = None) -> tuple[str, st
         free = [chance.random() >= walls for _ in range(side * side)]
         ends = _ends(free, side, wanted, chance)
         if ends is not None:
-            return _text(free, side, *ends, chance)
+            return _text(free, side, *ends)
     raise SettingsError(f"expected a shortest path that fits {side}x{side} cells, got {wanted}")
 
 
@@ -60,22 +60,20 @@ def _distances(free: list[bool], side: int, start: int) -> dict[int, int]:
 
 
 def _beside(cell: int, side: int) -> list[int]:
+    """Its neighbours: down, left, right, up."""
     row, column = divmod(cell, side)
-    steps = ((row > 0, -side), (row < side - 1, side), (column > 0, -1), (column < side - 1, 1))
+    steps = ((row < side - 1, side), (column > 0, -1), (column < side - 1, 1), (row > 0, -side))
     return [cell + step for inside, step in steps if inside]
 
 
-def _text(
-    free: list[bool], side: int, start: int, goal: int, chance: random.Random
-) -> tuple[str, str]:
-    """The maze and one of its shortest paths, ties broken by chance."""
+def _text(free: list[bool], side: int, start: int, goal: int) -> tuple[str, str]:
+    """The maze and the shortest path that the public labels would draw: see `Maze.answer`."""
     question = [" " if is_free else "#" for is_free in free]
     question[start], question[goal] = "S", "G"
     answer = list(question)
-    distance = _distances(free, side, start)
-    cell = goal
-    while distance[cell] > 1:
-        nearer = [c for c in _beside(cell, side) if distance.get(c) == distance[cell] - 1]
-        cell = chance.choice(nearer)
+    left = _distances(free, side, goal)
+    cell = start
+    while left[cell] > 1:
+        cell = next(c for c in _beside(cell, side) if left.get(c) == left[cell] - 1)
         answer[cell] = "o"
     return "".join(question), "".join(answer)

@@ -6,6 +6,7 @@ A grid is (..., row, column) bool. Steps go up, down, left and right.
 from collections.abc import Iterator
 
 import torch
+import torch.nn.functional as F
 from torch import Tensor
 
 LOOK_EVERY = 8  # growths between two looks at the grid, each of which waits for the device
@@ -62,3 +63,34 @@ def steps_between(start: Tensor, goal: Tensor, free: Tensor) -> Tensor:
         arrived = (reached & goal).flatten(-2).any(-1)
         steps += ~arrived
     return torch.where(arrived, steps, -1)
+
+
+def distances(goal: Tensor, free: Tensor) -> Tensor:
+    """Fewest steps to the goal: (..., row, column) int16, -1 where there is no way."""
+    steps = torch.zeros(free.shape, dtype=torch.int16, device=free.device)
+    reached = goal
+    for reached in flood(goal, free):
+        steps += ~reached
+    return torch.where(reached, steps, -1)
+
+
+def descent(start: Tensor, steps: Tensor) -> Tensor:
+    """The way from the start down the distances, ends left out: (..., row, column) bool.
+
+    Of several neighbours that are nearer by one, the first of down, left, right, up is taken.
+    """
+    wide = steps.shape[-1] + 2  # with a border that no way crosses
+    walls = F.pad(steps, (1, 1, 1, 1), value=-1).reshape(-1, wide * wide)
+    begun = F.pad(start, (1, 1, 1, 1)).reshape(-1, wide * wide)
+    moves = torch.tensor([wide, -1, 1, -wide], device=steps.device)
+    known = begun.any(-1, keepdim=True)
+    at = torch.where(known, begun.int().argmax(-1, keepdim=True), wide + 1)  # (maze, 1)
+    left = torch.where(known, walls.gather(1, at), 0)
+    way = torch.zeros_like(begun)
+    for _ in range(int(left.max()) - 1 if left.numel() else 0):
+        nearer = walls.gather(1, at + moves) == left - 1  # (maze, move)
+        going = left > 1
+        at = torch.where(going, at + moves[nearer.int().argmax(-1, keepdim=True)], at)
+        left = torch.where(going, left - 1, left)
+        way = way.scatter(1, at, way.gather(1, at) | going)
+    return way.view(*start.shape[:-2], wide, wide)[..., 1:-1, 1:-1]
