@@ -1,9 +1,10 @@
 """Milliseconds and TFLOP/s of a training step, beside the ceiling and a plain version.
 
-`python -m benchmarks.train` times supervision steps of 3 x (6 + 1) evaluations on batches of
-generated puzzles: as the trainer runs them, and with a plain uncompiled network; the share is of a
-large matrix product measured in the same run. The known figure to beat is 94 ms (batch 768, H200).
-Without a GPU it runs a tiny model, only to check itself.
+`python -m benchmarks.train` times supervision steps of three outer steps on batches of generated
+puzzles: as the trainer runs them, and with a plain uncompiled network; the share is of a large
+matrix product measured in the same run. The figure to beat is 94 ms (Sudoku, batch 768, H200).
+`--profile` lists the kernels that take longest. Without a GPU it runs a tiny model, only to check
+itself.
 """
 
 import argparse
@@ -16,13 +17,13 @@ import torch
 from tiltrm import kernels
 from tiltrm.data import Puzzles
 from tiltrm.model.flops import evaluation_flops
-from tiltrm.model.trm import TRMConfig
-from tiltrm.tasks import SUDOKU
+from tiltrm.tasks import by_name
 from tiltrm.train.distributed import World
 from tiltrm.train.learner import Learner
 from tiltrm.train.settings import Depth, Settings, preset
 
-KNOWN_MS = 94.0  # batch 768, 3 x (6 + 1), compiled, one H200
+KNOWN_MS = 94.0  # Sudoku, batch 768, 3 x (6 + 1), compiled, one H200
+BATCHES = {"sudoku": [384, 768], "maze": [128]}
 
 
 def ceiling(device: torch.device) -> float:
@@ -57,40 +58,66 @@ def _wait(device: torch.device) -> None:
         torch.cuda.synchronize(device)
 
 
-def _settings(batch: int, tiny: bool) -> Settings:
-    settings = replace(preset("sudoku", "fast"), batch=batch, depth=Depth())
-    return replace(settings, batch=4, model=TRMConfig(width=64, heads=2)) if tiny else settings
+def profile(learner: Learner, rows: int) -> None:
+    """Print where the time of a step goes on the device."""
+    from torch.profiler import ProfilerActivity
+    from torch.profiler import profile as watch
+
+    with watch(activities=[ProfilerActivity.CUDA]) as seen:
+        learner.step(0, 0.5)
+        _wait(learner.device)
+    events = [event for event in seen.key_averages() if event.self_device_time_total > 0]
+    events.sort(key=lambda event: -event.self_device_time_total)
+    for event in events[:rows]:
+        milliseconds = event.self_device_time_total / 1e3
+        print(f"    {milliseconds:8.2f} ms {event.count:5d} x {event.key[:80]}", flush=True)
+
+
+def _settings(task: str, batch: int, tiny: bool) -> Settings:
+    settings = replace(preset(task, "fast"), batch=batch, depth=Depth(), shuffles=1)
+    if not tiny:
+        return settings
+    return replace(settings, batch=2, model=replace(settings.model, width=64, heads=2))
+
+
+def _report(name: str, learner: Learner, seconds: float, most: float) -> str:
+    settings, before = learner.settings, learner.evaluations
+    learner.step(0, 0.5)
+    flops = (learner.evaluations - before) * evaluation_flops(settings.model)
+    line = (
+        f"batch {settings.batch:4d} {name:10}: {1000 * seconds:8.1f} ms a step, "
+        f"{flops / seconds / 1e12:7.2f} TFLOP/s, {100 * flops / seconds / most:4.0f} %"
+    )
+    if settings.task == "sudoku":
+        line += f", {KNOWN_MS / (1000 * seconds) * settings.batch / 768:.2f} x the known rate"
+    return line
 
 
 def main() -> None:
     """Print a line for every version."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--batches", type=int, nargs="+", default=[384, 768])
+    parser.add_argument("--task", default="sudoku", choices=BATCHES)
+    parser.add_argument("--batches", type=int, nargs="+")
     parser.add_argument("--steps", type=int, default=20)
+    parser.add_argument("--profile", type=int, default=0, metavar="ROWS")
     arguments = parser.parse_args()
     device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
-    pairs = [SUDOKU.generate(seed) for seed in range(4)]
-    puzzles = Puzzles(
-        SUDOKU, torch.stack([q for q, _ in pairs]), torch.stack([a for _, a in pairs])
-    )
+    task = by_name(arguments.task)
+    pairs = [task.generate(seed) for seed in range(4)]
+    puzzles = Puzzles(task, torch.stack([q for q, _ in pairs]), torch.stack([a for _, a in pairs]))
     most = ceiling(device)
     print(f"matrix product: {most / 1e12:.2f} TFLOP/s")
-    for batch in arguments.batches if device.type == "cuda" else [4]:
-        settings = _settings(batch, device.type == "cpu")
+    tiny = device.type == "cpu"
+    for batch in [2] if tiny else arguments.batches or BATCHES[arguments.task]:
+        settings = _settings(arguments.task, batch, tiny)
         for name in ("as trained", "plain"):
             learner = Learner(settings, puzzles, World(), device)
             if name == "plain":
                 kernels.unfuse(learner.model)
             seconds = step_seconds(learner, arguments.steps)
-            before = learner.evaluations
-            learner.step(arguments.steps + 3, 0.5)
-            flops = (learner.evaluations - before) * evaluation_flops(settings.model)
-            print(
-                f"batch {settings.batch:4d} {name:10}: {1000 * seconds:8.1f} ms a step, "
-                f"{flops / seconds / 1e12:7.2f} TFLOP/s, {100 * flops / seconds / most:4.0f} %, "
-                f"{KNOWN_MS / (1000 * seconds) * settings.batch / 768:.2f} x the known rate",
-                flush=True,
-            )
+            print(_report(name, learner, seconds, most), flush=True)
+            if arguments.profile and not tiny:
+                profile(learner, arguments.profile)
 
 
 if __name__ == "__main__":
