@@ -29,7 +29,7 @@ QUICK = ("--method", "deterministic", "--outer-steps", "1")
 def solver(stubborn: Any, monkeypatch: pytest.MonkeyPatch) -> Any:
     """The command line with a model that always gives ANSWER; its `halt` may be changed."""
     model = stubborn(TASK.encode(ANSWER))
-    monkeypatch.setattr(solve_command, "load", lambda *_, **__: model)
+    monkeypatch.setattr(solve_command, "open_model", lambda *_, **__: model)
     return model
 
 

@@ -8,9 +8,10 @@ from pathlib import Path
 
 import pytest
 
+from tiltrm import folders
 from tiltrm.cli import main
 from tiltrm.model import load
-from tiltrm.train import folders, state
+from tiltrm.train import state
 
 from . import toys
 

@@ -10,7 +10,7 @@ from typing import NoReturn
 
 from tiltrm.errors import SettingsError, TiltrmError
 
-COMMANDS = ("solve", "import", "data", "train", "serve", "diagnose")
+COMMANDS = ("solve", "import", "data", "train", "serve", "diagnose", "evaluate", "reproduce")
 BAD_INPUT = 2
 INTERRUPTED = 130
 

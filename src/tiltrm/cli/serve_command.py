@@ -3,10 +3,11 @@
 import argparse
 from pathlib import Path
 
-from tiltrm.cli.solve_command import MODELS, open_model
+from tiltrm.cli.solve_command import MODELS
 from tiltrm.device import choose
 from tiltrm.errors import DataError, SettingsError
 from tiltrm.model.checkpoint import bundled
+from tiltrm.opening import open_model
 
 NEEDED = ("fastapi", "uvicorn", "prometheus_client", "pydantic", "starlette")
 SHORTEST_TOKEN = 16

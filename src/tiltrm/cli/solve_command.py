@@ -17,8 +17,8 @@ from tiltrm.cli.watch import LiveCloud
 from tiltrm.data import read_lines
 from tiltrm.device import choose
 from tiltrm.errors import DataError, SettingsError
-from tiltrm.model import load
 from tiltrm.model.build import Model
+from tiltrm.opening import open_model
 from tiltrm.serve.recording import Recording, both
 from tiltrm.solver import METHODS, solve_texts, task_of
 from tiltrm.tasks import SUDOKU, Task
@@ -101,16 +101,6 @@ def _open(arguments: argparse.Namespace, device: torch.device) -> tuple[Model, T
     name = arguments.model or MODELS.get(arguments.task, MODELS[SUDOKU.name])
     model = open_model(name, device, arguments.config)
     return model, task_of(model, arguments.task)
-
-
-def open_model(source: str, device: torch.device, config: str | None = None) -> Model:
-    """Load a model, with its fast path where the device has one."""
-    model = load(source, config=config, device=device)
-    if device.type == "cuda":
-        from tiltrm.kernels import fuse  # here, since it loads torch's compiler: a second and more
-
-        fuse(model)
-    return model
 
 
 def _afterwards(arguments: argparse.Namespace, task: Task, live: LiveCloud | None) -> None:

@@ -1,108 +1,131 @@
-"""The figures of a diagnosis as inline SVG, drawn with matplotlib, which is an extra."""
+"""The figures of a diagnosis, drawn with matplotlib, which is an extra.
 
-import importlib
-import io
-import re
-from collections.abc import Callable, Mapping
+Every function takes axes and `Report.as_dict()`; the reproduction of the paper's figures uses the
+same ones.
+"""
+
+import math
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from tiltrm.errors import SettingsError
+from tiltrm.report.sheet import PANEL
+from tiltrm.report.style import LOOKS, SERIES, inline, paint, styled
 
-SIZE = (5.0, 3.2)  # inches
-MISSING = "figures need matplotlib, which is not installed; pip install 'tiltrm[report]'"
-
-
-def require() -> Any:
-    """matplotlib's Figure, or a SettingsError that says how to get it."""
-    try:
-        return importlib.import_module("matplotlib.figure").Figure
-    except ImportError as error:
-        raise SettingsError(MISSING) from error
+ACCURACY = (-0.02, 1.02)
+OUTCOMES = {"right": "adaptive", "wrong": "wrong"}  # their colours
+TERMS = {"terminal": "guided", "path": "unguided"}
 
 
 def draw(figures: Mapping[str, Any]) -> dict[str, str]:
     """Title -> SVG for every figure that these numbers have; `figures` is `Report.as_dict()`."""
-    figure = require()
-    drawn = {}
-    for title, (plot, needs_labels) in PLOTS.items():
-        if needs_labels and "accuracy" not in figures:
-            continue
-        sheet = figure(figsize=SIZE, layout="constrained")
-        plot(sheet.subplots(), figures)
-        text = io.StringIO()
-        sheet.savefig(text, format="svg", metadata={"Date": None})
-        drawn[title] = re.sub(r"^.*?(?=<svg)", "", text.getvalue(), flags=re.DOTALL)
+    drawn: dict[str, str] = {}
+    with styled() as figure:
+        for title, (plot, needs_labels) in PLOTS.items():
+            if needs_labels and "accuracy" not in figures:
+                continue
+            sheet = figure(*PANEL)
+            plot(sheet.subplots(), figures)
+            drawn[title] = inline(sheet, f"plot{len(drawn)}", title)
     return drawn
 
 
-def _survival(axes: Any, figures: Mapping[str, Any]) -> None:
+def survival(axes: Any, figures: Mapping[str, Any]) -> None:
+    """Pr(tau_r > M) by noise, a line a radius."""
     tubes = figures["stability"]["tubes"]
-    for alpha in sorted({tube["alpha"] for tube in tubes}):
+    for alpha, look in zip(sorted({tube["alpha"] for tube in tubes}), SERIES, strict=False):
         mine = [tube for tube in tubes if tube["alpha"] == alpha]
         axes.plot(
-            [t["noise"] for t in mine], [t["survival"] for t in mine], "o-", label=f"α = {alpha:g}"
-        )
-    axes.set(xlabel="noise σ", ylabel="Pr(τ > M)", ylim=(-0.02, 1.02))
+            [t["noise"] for t in mine], [t["survival"] for t in mine], label=f"α = {alpha:g}",
+            color=paint(look), marker=LOOKS[look].mark,
+        )  # fmt: skip
+    axes.set(xlabel="noise σ", ylabel="stays in the tube, Pr(τ > M)", ylim=ACCURACY)
     axes.legend()
 
 
-def _deviation(axes: Any, figures: Mapping[str, Any]) -> None:
+def deviation(axes: Any, figures: Mapping[str, Any]) -> None:
+    """Deviations inside the widest tube by inner step; the bound dotted where it may be drawn.
+
+    A line a noise, the stronger the darker. Nothing is drawn where no path stayed inside.
+    """
     tubes = figures["stability"]["tubes"]
     widest = max(tube["alpha"] for tube in tubes)
-    for tube in (t for t in tubes if t["alpha"] == widest):
-        steps = range(1, len(tube["deviation"]) + 1)
-        (line,) = axes.plot(steps, tube["deviation"], "o-", label=f"σ = {tube['noise']:g}")
+    mine = [tube for tube in tubes if tube["alpha"] == widest]
+    steps = list(range(1, len(mine[0]["deviation"]) + 1))
+    for place, tube in enumerate(mine, 1):
+        inside = [value or math.nan for value in tube["deviation"]]
+        style = {"color": paint("unguided"), "alpha": 0.25 + 0.75 * place / len(mine)}
+        axes.plot(steps, inside, "o-", markersize=3.5, **style)
+        axes.annotate(f"σ = {tube['noise']:g}", (steps[-1], inside[-1]), (7, 0), va="center",
+                      textcoords="offset points", fontsize=8)  # fmt: skip
         if tube["bound"] is not None:
-            axes.plot(steps, tube["bound"], ":", color=line.get_color())
-    axes.set(xlabel="inner step m", ylabel=f"E|e|² in the tube / r², α = {widest:g}")
-    axes.legend()
+            axes.plot(steps, tube["bound"], ":", **style)
+    axes.set(xlabel="inner step m", ylabel=f"E‖e‖² inside / r², α = {widest:g}", yscale="log",
+             xticks=steps, xlim=(steps[0] - 0.2, steps[-1] + 0.17 * len(steps)))  # fmt: skip
+    axes.yaxis.set_major_formatter("{x:g}")
 
 
-def _alignment(axes: Any, figures: Mapping[str, Any]) -> None:
-    for name, study in figures["alignment"].items():
+def alignment(axes: Any, figures: Mapping[str, Any]) -> None:
+    """By outer step, the bound on the mass that one tilt can move, and what it does move."""
+    for look, (name, study) in zip(SERIES, figures["alignment"].items(), strict=False):
         steps = range(1, len(study["bound"]) + 1)
-        (line,) = axes.plot(steps, study["bound"], "-", label=f"{name}: bound")
-        axes.plot(steps, study["moved"], "--", color=line.get_color(), label=f"{name}: moved")
-    axes.set(xlabel="outer step n", ylabel="mass that one tilt can move")
+        axes.plot(steps, study["bound"], "-", color=paint(look), label=f"{name}: bound")
+        axes.plot(steps, study["moved"], "--", color=paint(look), label=f"{name}: moved")
+    axes.set(xlabel="outer step n", ylabel="mass that one tilt can move", ylim=(0, None))
     axes.legend()
 
 
-def _scores(axes: Any, figures: Mapping[str, Any]) -> None:
+def scores(axes: Any, figures: Mapping[str, Any]) -> None:
+    """Guide scores of trajectories that end right and wrong, mean and one standard deviation."""
     study = next(iter(figures["alignment"].values()))
-    steps = range(1, len(study["bound"]) + 1)
-    for word in ("right", "wrong"):
-        mean = [float("nan") if value is None else value for value in study[f"score_{word}"]]
-        axes.plot(steps, mean, "o-", label=f"ends {word}")
-    gap = [float("nan") if value is None else value for value in study["gap"]]
-    axes.plot(steps, gap, ":", color="grey", label="gap Δ")
+    steps = list(range(1, len(study["bound"]) + 1))
+    for word, colour in OUTCOMES.items():
+        mean, spread = numbers(study[f"score_{word}"]), numbers(study[f"score_{word}_std"])
+        axes.plot(steps, mean, color=paint(colour), label=f"ends {word}")
+        low = [m - s for m, s in zip(mean, spread, strict=True)]
+        high = [m + s for m, s in zip(mean, spread, strict=True)]
+        axes.fill_between(steps, low, high, color=paint(colour), alpha=0.18, linewidth=0)
     axes.set(xlabel="outer step n", ylabel="guide score")
     axes.legend()
 
 
-def _accuracy(axes: Any, figures: Mapping[str, Any]) -> None:
+def numbers(values: Sequence[float | None]) -> list[float]:
+    """None as NaN, which is not drawn."""
+    return [math.nan if value is None else value for value in values]
+
+
+def accuracy(axes: Any, figures: Mapping[str, Any]) -> None:
+    """Token accuracy by entropy, with 95 % intervals."""
     for name, bins in figures["entropy"]["binned_accuracy"].items():
         middle = [(b["low"] + b["high"]) / 2 for b in bins]
-        share = [b["share"] for b in bins]
-        low = [max(0.0, b["share"] - b["interval"][0]) for b in bins]
-        high = [max(0.0, b["interval"][1] - b["share"]) for b in bins]
-        axes.errorbar(middle, share, yerr=(low, high), fmt="o-", capsize=3, label=name)
-    axes.set(xlabel="entropy", ylabel="token accuracy, 95 %", ylim=(-0.02, 1.02))
+        band(axes, middle, [(b["share"], *b["interval"]) for b in bins], TERMS[name], name)
+    axes.set(xlabel="entropy", ylabel="token accuracy, 95 %", ylim=ACCURACY)
     axes.legend()
+
+
+def band(
+    axes: Any, places: Sequence[float], values: Sequence[tuple[float, float, float]], look: str,
+    label: str, *, dash: Any = "-", shade: float = 0.16,
+) -> None:  # fmt: skip
+    """A line with its band: values are (middle, low, high)."""
+    middle, low, high = zip(*values, strict=True) if values else ((), (), ())
+    axes.plot(places, middle, linestyle=dash, marker=LOOKS[look].mark, color=paint(look),
+              label=label)  # fmt: skip
+    axes.fill_between(places, low, high, color=paint(look), alpha=shade, linewidth=0)
 
 
 def _selective(axes: Any, figures: Mapping[str, Any]) -> None:
     for name, found in figures["entropy"]["puzzles_by_entropy"].items():
-        axes.plot(*zip(*found["curve"], strict=True), "o-", label=name)
-    axes.set(xlabel="coverage", ylabel="puzzles right", ylim=(-0.02, 1.02))
+        axes.plot(*zip(*found["curve"], strict=True), "o-", color=paint(TERMS[name]), label=name)
+    axes.set(xlabel="coverage", ylabel="puzzles right", ylim=ACCURACY)
     axes.legend()
 
 
 Plot = Callable[[Any, Mapping[str, Any]], None]
 PLOTS: dict[str, tuple[Plot, bool]] = {
-    "Survival in the tube by noise": (_survival, False),
-    "Deviation in the tube by inner step, its bound dotted": (_deviation, False),
-    "What the guide can move": (_alignment, False),
-    "Guide scores by outcome": (_scores, True),
-    "Token accuracy by entropy": (_accuracy, True),
+    "Survival in the tube by noise": (survival, False),
+    "Deviation in the tube by inner step, its bound dotted": (deviation, False),
+    "What the guide can move": (alignment, False),
+    "Guide scores by outcome": (scores, True),
+    "Token accuracy by entropy": (accuracy, True),
     "Accuracy against coverage": (_selective, True),
 }

@@ -2,17 +2,15 @@
 
 import json
 import shlex
-import subprocess
 from collections.abc import Sequence
 from dataclasses import asdict
-from importlib.metadata import PackageNotFoundError, version
-from pathlib import Path
 from typing import NamedTuple
 
 import torch
 
 from tiltrm.data import Puzzles
 from tiltrm.data.splits import checksum
+from tiltrm.provenance import commit, device_name, release
 from tiltrm.train.log import Evaluation
 from tiltrm.train.settings import Settings
 
@@ -31,8 +29,9 @@ def origin(
     command: Sequence[str], train: Puzzles, val: Puzzles, device: torch.device, processes: int
 ) -> Origin:
     """Data with checksums, the device by name, the code by version and commit."""
-    name = torch.cuda.get_device_name(device) if device.type == "cuda" else "CPU"
-    return Origin(shlex.join(command), _data(train), _data(val), f"{processes} x {name}", _code())
+    code = f"{release()}, commit {commit()}"
+    where = f"{processes} x {device_name(device)}"
+    return Origin(shlex.join(command), _data(train), _data(val), where, code)
 
 
 def text(origin: Origin, settings: Settings, curve: Sequence[Evaluation]) -> str:
@@ -59,27 +58,3 @@ def text(origin: Origin, settings: Settings, curve: Sequence[Evaluation]) -> str
 
 def _data(puzzles: Puzzles) -> str:
     return f"{len(puzzles):,} puzzles, SHA-256 {checksum(puzzles)}"
-
-
-def _code() -> str:
-    try:
-        name = f"tiltrm {version('tiltrm')}"
-    except PackageNotFoundError:
-        name = "tiltrm, not installed"
-    folder = Path(__file__).parent
-    commit = _git("log", "-1", "--format=%H", "--", ".", folder=folder)
-    if not commit:
-        return f"{name}, commit unknown"
-    changed = _git("status", "--porcelain", "--", "..", folder=folder)
-    return f"{name}, commit {commit}{' with changes' if changed else ''}"
-
-
-def _git(*words: str, folder: Path) -> str:
-    """What git says about the package's own folder; nothing where it is not under git."""
-    try:
-        done = subprocess.run(
-            ["git", *words], cwd=folder, capture_output=True, text=True, timeout=10, check=True
-        )
-    except (OSError, subprocess.SubprocessError):
-        return ""
-    return done.stdout.strip()

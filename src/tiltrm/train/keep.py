@@ -4,10 +4,10 @@ from pathlib import Path
 
 from safetensors import SafetensorError
 
+from tiltrm import folders
 from tiltrm.errors import CheckpointError, DataError
 from tiltrm.model import checkpoint
 from tiltrm.model.trm import TRM
-from tiltrm.train import folders
 
 BEST = "best"
 

@@ -18,8 +18,8 @@ from torch import Tensor, nn
 from torch.optim import Optimizer
 
 from tiltrm.errors import DataError, DegenerateError
+from tiltrm.folders import OLD, replacing
 from tiltrm.train.ema import EMA
-from tiltrm.train.folders import OLD, replacing
 
 STATES = "state"
 PIECE_BYTES = 15 * 2**20  # no file larger than this, so that pieces can be moved about

@@ -22,12 +22,12 @@ def replacing(target: Path) -> Iterator[Path]:
         fresh.mkdir(parents=True)
         yield fresh
         for path in (*fresh.iterdir(), fresh):
-            _flush(path)
+            flush(path)
         if target.exists():
             shutil.rmtree(old, ignore_errors=True)
             target.rename(old)
         fresh.rename(target)
-        _flush(target.parent)
+        flush(target.parent)
         shutil.rmtree(old, ignore_errors=True)
     finally:
         shutil.rmtree(fresh, ignore_errors=True)
@@ -44,7 +44,7 @@ def _beside(target: Path, suffix: str) -> Path:
     return target.with_name(target.name + suffix)
 
 
-def _flush(path: Path) -> None:
+def flush(path: Path) -> None:
     """See a file or a folder's names onto the disk, where the system can open them for that."""
     try:
         handle = os.open(path, os.O_RDONLY)

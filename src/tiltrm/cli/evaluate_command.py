@@ -1,0 +1,174 @@
+"""Compare methods on the same puzzles: accuracy, cost, and paired tests."""
+
+import argparse
+import json
+import tempfile
+from collections.abc import Mapping, Sequence
+from contextlib import nullcontext
+from pathlib import Path
+from typing import Any
+
+from tiltrm.cli.progress import Bar
+from tiltrm.device import choose
+from tiltrm.errors import SettingsError
+from tiltrm.evaluate import Job, Shard, Store, Subject, by_step, examine, paired, plans, summarise
+from tiltrm.evaluate import run as compute
+from tiltrm.evaluate.options import NAMES, PLANNED, usually
+from tiltrm.evaluate.run import Progress
+from tiltrm.evaluate.summary import groups, identity, title
+from tiltrm.evaluate.table import Comparison, of_comparisons, of_curves, of_rows
+
+USUAL = ("deterministic", "unguided", "guided", "adaptive")
+EPILOG = (
+    "A method may carry settings of its own: --method guided ptrm:particles=25,select=majority. "
+    "With --store, a run that was killed goes on where it stopped, and one that is done is read."
+)
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """`tiltrm evaluate`'s flags."""
+    parser.epilog = EPILOG
+    add = parser.add_argument
+    add("--model", metavar="M", default="sudoku-extreme", help="bundled name, folder or checkpoint "
+        "(sudoku-extreme)")  # fmt: skip
+    add("--data", metavar="F", required=True, help="any file, folder or dataset with answers")
+    add("--task", help="sudoku or maze (the model's own)")
+    add("--split", metavar="NAME", help="what to call these puzzles (the name of the file)")
+    add("--method", nargs="+", action="extend", metavar="NAME", help=f"{', '.join(NAMES)} "
+        f"({' '.join(USUAL)}); the others are tested against the first")  # fmt: skip
+    add("--set", nargs="+", action="extend", default=[], metavar="KEY=VALUE", dest="settings",
+        help="a setting of every method that has it")  # fmt: skip
+    add("--by-step", action="store_true", help="accuracy after every outer step, too")
+    add("--folds", type=int, default=5, metavar="N", help="disjoint parts of the puzzles (5)")
+    add("--seeds", type=int, default=5, metavar="N", help="of the noise: 0, 1, ... (5)")
+    add("--limit", type=int, metavar="N", help="the first so many puzzles")
+    add("--store", metavar="DIR", help="folder that keeps the results (none is kept)")
+    add("--ray", nargs="?", const="", metavar="ADDRESS", help="spread the work over a Ray cluster: "
+        "HOST:PORT, auto for the one here, local for a new one (RAY_ADDRESS, else local)"
+        )  # fmt: skip
+    add("--device", default="auto", help="auto, cpu or cuda")
+    add("--json", action="store_true", help="one object with every figure")
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Compute what is missing, then print the tables."""
+    asked = [_method(text) for text in arguments.method or USUAL]
+    kept = arguments.store is not None
+    with nullcontext(arguments.store) if kept else tempfile.TemporaryDirectory() as folder:
+        store = Store(folder)
+        split = arguments.split or Path(arguments.data).name.partition(".")[0]
+        subject = examine(arguments.model, arguments.data, split, arguments.task)
+        todo = _jobs(arguments, asked, subject)
+        with Bar("evaluating", len(todo)) as bar:
+            _compute(arguments, todo, store, lambda done, of: bar(len(todo) - of + done))
+        shards = store.read(todo)
+    print(json.dumps(figures(shards), allow_nan=False) if arguments.json else words(shards))
+    return 0
+
+
+def _compute(
+    arguments: argparse.Namespace, todo: Sequence[Job], store: Store, progress: Progress
+) -> None:
+    """Here, or on a cluster."""
+    if arguments.ray is None:
+        compute(todo, store, choose(arguments.device), progress)
+        return
+    from tiltrm.evaluate import scale  # here, since Ray is an extra
+
+    gpus = 0 if arguments.device == "cpu" else None
+    scale.run(todo, store, arguments.ray or None, gpus=gpus, progress=progress)
+
+
+def figures(shards: Sequence[Shard]) -> dict[str, Any]:
+    """Everything, ready for JSON."""
+    return {
+        "rows": [row.as_dict() for row in summarise(shards)],
+        "paired": [comparison.as_dict() for comparison in comparisons(shards)],
+        "by_step": [
+            {
+                "split": c.split, "method": c.method, "settings": dict(c.settings),
+                "exact": [s.mean for s in c.exact], "oracle": [s.mean for s in c.oracle],
+            }
+            for c in by_step(shards)
+        ],
+    }  # fmt: skip
+
+
+def words(shards: Sequence[Shard]) -> str:
+    """The same as tables."""
+    parts = [of_rows(summarise(shards))]
+    if found := comparisons(shards):
+        parts.append(f"on the same puzzles, seeds averaged:\n{of_comparisons(found)}")
+    if curves := by_step(shards):
+        parts.append(f"exact % by outer step:\n{of_curves(curves)}")
+    return "\n\n".join(parts)
+
+
+def comparisons(shards: Sequence[Shard]) -> list[Comparison]:
+    """Every method against the first."""
+    first, *others = groups(shards)
+    return [
+        Comparison(first[0].job.split, _title(group), _title(first), paired(group, first))
+        for group in others
+    ]
+
+
+def _title(group: Sequence[Shard]) -> str:
+    job = group[0].job
+    return title(job.method, identity(job)[3], job.task)
+
+
+def _jobs(
+    arguments: argparse.Namespace, asked: Sequence[tuple[str, dict[str, Any]]], subject: Subject
+) -> list[Job]:
+    """What is asked for; a shared setting goes to the methods that have it."""
+    shared = dict(map(_setting, arguments.settings))
+    if arguments.by_step:
+        shared["by_step"] = True
+    having = {method: _names(method, subject.task) for method, _ in asked}
+    for name in shared:
+        if not any(name in names for names in having.values()):
+            every = sorted({known for names in having.values() for known in names})
+            raise SettingsError(
+                f"the settings of {', '.join(having)} are {', '.join(every)}, got {name}; leave it "
+                "out or choose another method"
+            )
+    found: dict[str, Job] = {}
+    for method, own in asked:
+        settings = {n: v for n, v in shared.items() if n in having[method]} | own
+        listed = plans.jobs(
+            subject, method, settings, seeds=arguments.seeds, folds=arguments.folds,
+            limit=arguments.limit,
+        )  # fmt: skip
+        found |= {job.key: job for job in listed}
+    return list(found.values())
+
+
+def _names(method: str, task: str) -> Mapping[str, Any]:
+    """The settings of a method; those with a plan take its size in two more."""
+    return usually(method, task) | (
+        dict.fromkeys(("particles", "outer_steps")) if method in PLANNED else {}
+    )
+
+
+def _method(text: str) -> tuple[str, dict[str, Any]]:
+    """'ptrm:particles=25,select=majority' -> its name and its settings."""
+    name, _, rest = text.partition(":")
+    if name not in NAMES:
+        raise SettingsError(f"method must be one of {', '.join(NAMES)}, got {name!r}")
+    return name, dict(_setting(part) for part in rest.split(",") if part)
+
+
+def _setting(text: str) -> tuple[str, Any]:
+    """'noise=0.5' -> ('noise', 0.5); what is no JSON value is a word."""
+    name, equals, value = text.partition("=")
+    if not (name and equals and value):
+        raise SettingsError(f"expected a setting as KEY=VALUE, got {text!r}")
+    try:
+        return name, json.loads(value, parse_constant=_no_number)
+    except ValueError:
+        return name, value
+
+
+def _no_number(text: str) -> Any:
+    raise SettingsError(f"expected a finite number, got {text}")

@@ -1,0 +1,148 @@
+"""The work behind `tiltrm reproduce`: who is asked, what is missing, and what is drawn of it."""
+
+import argparse
+import shlex
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from itertools import accumulate
+from typing import Any
+
+from tiltrm.cli.progress import Bar
+from tiltrm.cli.reproduce_command import DATA, MODEL
+from tiltrm.device import choose
+from tiltrm.errors import SettingsError
+from tiltrm.evaluate import Job, Store, plans
+from tiltrm.evaluate import run as compute
+from tiltrm.report import tiny, training
+from tiltrm.report.book import Cover
+from tiltrm.report.catalogue import ITEMS
+from tiltrm.report.estimate import Cost, Prices, total
+from tiltrm.report.evidence import SWEEP, Evidence
+from tiltrm.report.gather import VAL, Wanted, described, gather, shortened
+from tiltrm.report.names import ALL, NAMES
+from tiltrm.report.style import styled
+from tiltrm.report.write import PAGE, writable, write
+
+
+def reproduce(arguments: argparse.Namespace) -> int:
+    """Compute what is missing, then draw."""
+    names = _names(arguments.items)
+    _check(arguments)
+    store = Store(arguments.store)
+    evidence = _evidence(arguments, names, store)
+    if arguments.choose:
+        grid = plans.grid(evidence.subjects[SWEEP], evidence.size)
+        _compute(arguments, {"choosing": grid}, evidence)
+        evidence = replace(evidence, chosen=plans.choose(store, grid))
+        print(f"chosen on {VAL}: {_settings(evidence.chosen)}; the table is in {store.folder}")
+    _compute(arguments, {name: ITEMS[name].jobs(evidence) for name in names}, evidence)
+    if arguments.compute_only:
+        print("computed; without --compute-only the same command draws")
+        return 0
+    sheets = [ITEMS[name].draw(evidence) for name in names]
+    said = described(evidence.subjects)
+    if evidence.chosen:
+        said.append(f"Guided has the settings chosen on {VAL}: {_settings(evidence.chosen)}.")
+    commands = {name: _command(arguments, name) for name in names}
+    cover = Cover(said, shortened(evidence.size, evidence.subjects), commands)
+    files = write(sheets, cover, arguments.out)
+    print(f"{len(files)} files; the page is {arguments.out / PAGE}")
+    return 0
+
+
+def _settings(chosen: Mapping[str, Any]) -> str:
+    return ", ".join(f"{name} {value}" for name, value in chosen.items())
+
+
+def _compute(
+    arguments: argparse.Namespace, jobs: Mapping[str, Sequence[Job]], evidence: Evidence
+) -> None:
+    """Say what is missing, and do it."""
+    device = choose(arguments.device)
+    todo, costs = _announce(jobs, evidence)
+    reached = [0.0, *accumulate(costs)]
+    with Bar("computing", max(1, int(reached[-1]))) as bar:
+
+        def tick(done: float, of: int) -> None:
+            number = min(int(done), of - 1)
+            bar(reached[number] + (done - number) * costs[number])
+
+        if arguments.ray is not None:
+            from tiltrm.evaluate import scale  # here, since Ray is an extra
+
+            scale.run(todo, evidence.store, arguments.ray, progress=tick)
+        else:
+            compute(todo, evidence.store, device, tick)
+
+
+def _names(items: Sequence[str]) -> list[str]:
+    """The items in the order of the page, each once."""
+    unknown = [item for item in items if item not in (*NAMES, ALL)]
+    if unknown:
+        raise SettingsError(
+            f"items are {', '.join(NAMES)} and {ALL}, got {', '.join(map(repr, unknown))}"
+        )
+    return [name for name in NAMES if name in items or ALL in items]
+
+
+def _check(arguments: argparse.Namespace) -> None:
+    """Whatever would fail after hours of computing fails now."""
+    if arguments.frontier_puzzles is not None and arguments.frontier_puzzles < 1:
+        raise SettingsError(
+            f"--frontier-puzzles must be at least 1, got {arguments.frontier_puzzles}"
+        )
+    if arguments.choose and arguments.val is None:
+        raise SettingsError("--choose needs puzzles to choose on, got none; name them with --val")
+    for path in (*arguments.metrics, *([arguments.scan] if arguments.scan else [])):
+        training.records(path)
+    if not arguments.compute_only:
+        writable(arguments.out)
+        with styled():
+            pass
+
+
+def _evidence(arguments: argparse.Namespace, names: Sequence[str], store: Store) -> Evidence:
+    model, data = arguments.model, arguments.data
+    if arguments.tiny and model is None and data is None:
+        model, data = tiny.prepare(store.folder / "tiny")
+    wanted = Wanted(
+        model or MODEL, data or DATA, arguments.val, arguments.maze, arguments.maze_data
+    )
+    parts = {part for name in names for part in ITEMS[name].plans}
+    parts |= {SWEEP} if arguments.choose else set()
+    subjects, absent = gather(wanted, parts)
+    size = "tiny" if arguments.tiny else "quick" if arguments.quick else "full"
+    return Evidence(
+        store, size, subjects, absent, tuple(arguments.metrics), arguments.scan,
+        arguments.frontier_puzzles,
+    )  # fmt: skip
+
+
+def _announce(
+    jobs: Mapping[str, Sequence[Job]], evidence: Evidence
+) -> tuple[list[Job], list[float]]:
+    """Print what each item still needs; the missing jobs, each once, and their evaluations."""
+    prices = Prices(evidence.subjects.values())
+    todo: dict[str, Job] = {}
+    costs: list[Cost] = []
+    for name, some in jobs.items():
+        fresh = [job for job in evidence.store.missing(some) if job.key not in todo]
+        todo |= {job.key: job for job in fresh}
+        costs += [prices.of(job) for job in fresh]
+        if fresh:
+            print(f"{name}: {total(costs[-len(fresh) :]).words()}")
+    print(f"to compute: {total(costs).words()}" if todo else "the store has all that is needed")
+    return list(todo.values()), [cost.evaluations for cost in costs]
+
+
+def _command(arguments: argparse.Namespace, name: str) -> str:
+    """What makes this item again. Folders are left open: they do not decide what is in it."""
+    words = ["tiltrm", "reproduce", name, "--store", "DIR", "--out", "DIR"]
+    for flag in ("model", "data", "val", "maze", "maze_data", "scan", "frontier_puzzles"):
+        value = getattr(arguments, flag)
+        if value is not None:
+            words += [f"--{flag.replace('_', '-')}", str(value)]
+    for path in arguments.metrics:
+        words += ["--metrics", str(path)]
+    words += [f"--{flag}" for flag in ("choose", "quick", "tiny") if getattr(arguments, flag)]
+    return shlex.join(words)

@@ -1,0 +1,144 @@
+"""The settings of every method that is evaluated: which there are, and what they are unless given.
+
+A job carries all of them, so that a shard says what made it and no default can change behind it.
+"""
+
+from collections.abc import Mapping
+from dataclasses import replace
+from reprlib import repr
+from typing import Any
+
+from tiltrm.diagnose.run import NOISES, ROOTED, SMALL
+from tiltrm.errors import SettingsError
+from tiltrm.evaluate.job import DIAGNOSE
+from tiltrm.explore.plan import Adaptive, Stage
+from tiltrm.methods import ADAPTIVE, FIXED, MAZE, numbers, plan
+
+RECORDS: dict[str, Any] = {"by_step": False, "cells": False}  # what is kept, not what is done
+STEERED = (
+    "particles", "noise", "beta", "resample_below", "outer_steps", "placement", "resampler",
+    "trigger", "potential", "score_every", "select",
+)  # fmt: skip
+EXPLORED = {  # fields of Exploration that a fixed method lets one set
+    "deterministic": ("outer_steps",),
+    "guided": STEERED,
+    "unguided": ("particles", "noise", "outer_steps", "placement"),
+    "ptrm": ("particles", "noise", "outer_steps", "select"),
+}
+GUIDABLE = ("guided", "ptrm")  # those that ask a guide
+RULES = "adaptive_rules"
+PLANNED = (ADAPTIVE, RULES)
+HALT_FIRST: dict[str, Any] = {
+    "particles": 12, "noise": 0.3, "halt_above": 0.0, "outer_steps": 48,
+}  # fmt: skip
+SYMMETRY: dict[str, Any] = {"copies": 8, "outer_steps": 48, "select": "majority"}
+DIAGNOSED: dict[str, Any] = {
+    "particles": SMALL.particles, "outer_steps": SMALL.outer_steps, "noise": SMALL.noise,
+    "beta": SMALL.beta, "guides": ("halting",), "noises": NOISES, "rooted": ROOTED,
+}  # fmt: skip
+NAMES = (*EXPLORED, "halt_first", "symmetry", *PLANNED)
+MOST_COPIES = 4096
+LARGEST = 1e300  # numbers beyond are none
+VOTES = ("majority", "best_score")
+KINDS = {int: "a whole number", str: "a name", bool: "true or false"}
+
+
+def complete(method: str, given: Mapping[str, Any], task: str) -> dict[str, Any]:
+    """Every setting of the method on this task; SettingsError for what it lacks or cannot take.
+
+    complete(m, complete(m, x)) == complete(m, x). Proved by tests/evaluate/test_options.py.
+    """
+    if method not in (*NAMES, DIAGNOSE):
+        raise SettingsError(f"method must be one of {', '.join(NAMES)}, got {method!r}")
+    usual = usually(method, task)
+    known = (*usual, *(("particles", "outer_steps") if method in PLANNED else ()))
+    unknown = [name for name in given if name not in known]
+    if unknown:
+        raise SettingsError(
+            f"the settings of {method} are {', '.join(known)}, got {', '.join(unknown)}; leave it "
+            "out or choose another method"
+        )
+    found = {**usual, **{name: _formed(name, usual, value) for name, value in given.items()}}
+    if method in PLANNED:
+        return _planned(found, task)
+    _check(method, found)
+    return found
+
+
+def usually(method: str, task: str) -> dict[str, Any]:
+    """The settings of a method that is told nothing."""
+    maze = task == "maze"
+    if method in EXPLORED:
+        fixed = replace(FIXED[method], **(MAZE.get(method, {}) if maze else {}))  # type: ignore[arg-type]
+        usual: dict[str, Any] = {name: getattr(fixed, name) for name in EXPLORED[method]}
+        return usual | ({"guide": "halting"} if method in GUIDABLE else {}) | RECORDS
+    if method in PLANNED:
+        own = plan(MAZE[ADAPTIVE] if maze else {})
+        return {
+            "stages": _listed(own), "noise": own.noise, "beta": own.beta,
+            "resample_below": own.resample_below, "guide": "halting", "halt_above": None,
+        }  # fmt: skip
+    if method == "symmetry":
+        return SYMMETRY
+    usual = HALT_FIRST if method == "halt_first" else DIAGNOSED
+    return {**usual, **{n: v for n, v in MAZE["guided"].items() if n in usual}} if maze else usual
+
+
+def staged(stages: Any) -> tuple[Stage, ...]:
+    """The stages of a plan from [particles, outer steps, goes on] each."""
+    try:
+        return tuple(Stage(int(s[0]), int(s[1]), *map(bool, s[2:3])) for s in stages)
+    except (TypeError, ValueError, IndexError, KeyError):
+        raise SettingsError(
+            f"stages must be a list of [particles, outer steps], got {stages!r}"
+        ) from None
+
+
+def _listed(own: Adaptive) -> tuple[tuple[int, int, bool], ...]:
+    return tuple((stage.particles, stage.outer_steps, stage.goes_on) for stage in own.stages)
+
+
+def _planned(given: dict[str, Any], task: str) -> dict[str, Any]:
+    """Particles and outer steps become part of the stages, as `tiltrm.methods.plan` does it."""
+    rest = {name: value for name, value in given.items() if name not in ("stages", "guide")}
+    rest = numbers(ADAPTIVE, rest, task)
+    own = plan(rest, Adaptive(staged(given["stages"])))
+    kept = {name: given[name] for name in ("noise", "beta", "resample_below")}
+    return {"stages": _listed(own), **kept, "guide": given["guide"],
+            "halt_above": given["halt_above"]}  # fmt: skip
+
+
+def _check(method: str, settings: Mapping[str, Any]) -> None:
+    """Ranges, as Exploration and the methods of `solve` check them."""
+    if method in EXPLORED:
+        replace(FIXED[method], **{name: settings[name] for name in EXPLORED[method]})
+    if method == "symmetry" and not 1 <= settings["copies"] <= MOST_COPIES:
+        raise SettingsError(f"copies must lie in 1..{MOST_COPIES}, got {settings['copies']}")
+    if method == "symmetry" and settings["select"] not in VOTES:
+        raise SettingsError(f"select must be {' or '.join(VOTES)}, got {settings['select']!r}")
+    if settings.get("rooted", 0) < 0 or any(noise < 0 for noise in settings.get("noises", ())):
+        raise SettingsError("rooted and noises must be at least 0, got less")
+    names = ("particles", "outer_steps", "noise", "beta", "resample_below", "halt_above")
+    numbers(ADAPTIVE, {name: settings[name] for name in names if name in settings}, "")
+
+
+def _formed(name: str, usual: Mapping[str, Any], value: Any) -> Any:
+    """The value in the one form that its setting has: 1 as 1.0 where a number is meant."""
+    if name == "stages":
+        return value  # `staged` looks at them
+    like = usual.get(name, 1)  # the two of a plan that are not in it are whole numbers
+    if isinstance(like, tuple):
+        if not isinstance(value, list | tuple):
+            raise SettingsError(f"{name} must be a list, got {value!r}")
+        return tuple(_formed(name, {name: like[0]}, item) for item in value)
+    if like is None and value is None:
+        return None
+    number = isinstance(value, int | float) and not isinstance(value, bool)
+    if number and isinstance(like, float | None) and not isinstance(like, bool):
+        if not abs(value) < LARGEST:  # so that NaN fails too
+            raise SettingsError(f"{name} must be a finite number, got {repr(value)}")
+        return float(value)
+    if type(value) is not type(like):
+        kind = KINDS.get(type(like), "a number")
+        raise SettingsError(f"{name} must be {kind}, got {value!r}")
+    return value

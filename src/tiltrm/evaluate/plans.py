@@ -1,0 +1,222 @@
+"""What is to be computed for a table or figure: lists of jobs, and no computing.
+
+A size says how many puzzles, seeds and folds: `full` is the paper's protocol (App. A), `quick`
+fits into minutes of one H200, `tiny` is for a CPU and shows only that everything runs.
+"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from tiltrm.errors import SettingsError
+from tiltrm.evaluate.choose import choose
+from tiltrm.evaluate.job import DIAGNOSE, SOLVE, Job
+from tiltrm.evaluate.options import PLANNED, complete
+from tiltrm.evaluate.subject import Subject
+
+__all__ = [
+    "SIZES", "Size", "axes", "choose", "diagnostics", "frontier", "grid", "jobs", "sweep", "table1",
+]  # fmt: skip
+
+UNSEEDED = ("deterministic",)  # the same for every seed
+NOISES = (0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.7, 1.0)
+BETAS = (0.0, 0.0625, 0.125, 0.25, 0.5, 1.0, 2.0, 4.0)
+CLOUDS = (1, 2, 4, 8, 16, 32, 64)
+THRESHOLDS = (0.0, 0.1, 0.3, 0.5, 0.7, 1.0)
+POTENTIALS = ("every_step", "difference", "terminal")
+PLACEMENTS = ("everywhere", "latent", "answer", "supervision")
+GRID = {"noise": (0.1, 0.2, 0.3, 0.4, 0.5), "beta": (0.1, 0.25, 0.5, 1.0)}
+
+
+@dataclass(frozen=True)
+class Size:
+    """How much of everything; puzzles by task, None being all of them."""
+
+    seeds: int
+    folds: int
+    table: Mapping[str, int | None] = field(default_factory=dict)
+    frontier: Mapping[str, int | None] = field(default_factory=dict)
+    sweep: Mapping[str, int | None] = field(default_factory=dict)
+    diagnose: Mapping[str, int | None] = field(default_factory=dict)
+    rooted: int = 8  # puzzles whose stability is measured
+    most: Mapping[str, int] = field(default_factory=dict)  # no setting beyond these
+
+
+def _limits(sudoku: int | None, maze: int | None) -> dict[str, int | None]:
+    return {"sudoku": sudoku, "maze": maze}
+
+
+SIZES = {
+    "full": Size(5, 5, _limits(None, None), _limits(2000, 200), _limits(2000, 200),
+                 _limits(512, 64), rooted=16),
+    "quick": Size(2, 5, _limits(1000, 60), _limits(400, 24), _limits(200, 12), _limits(64, 16)),
+    "tiny": Size(2, 2, _limits(8, 4), _limits(4, 2), _limits(4, 2), _limits(4, 2), rooted=1,
+                 most={"particles": 4, "outer_steps": 6, "copies": 2}),
+}  # fmt: skip
+
+
+def size_of(name: str) -> Size:
+    """The size of this name."""
+    if name not in SIZES:
+        raise SettingsError(f"size must be one of {', '.join(SIZES)}, got {name!r}")
+    return SIZES[name]
+
+
+def jobs(
+    subject: Subject, method: str, settings: Mapping[str, Any] | None = None, *, seeds: int = 1,
+    folds: int = 1, limit: int | None = None,
+) -> list[Job]:  # fmt: skip
+    """One method on every seed and fold; a method without randomness has one seed."""
+    if limit is not None and limit < 1:
+        raise SettingsError(f"limit must be at least 1 puzzle, got {limit}")
+    count = subject.puzzles if limit is None else min(limit, subject.puzzles)
+    if seeds < 1 or not 1 <= folds <= count:
+        raise SettingsError(
+            f"expected at least 1 seed and between 1 and {count} folds, got {seeds} and {folds}"
+        )
+    own = tuple(complete(method, settings or {}, subject.task).items())
+    return [
+        Job(
+            kind=DIAGNOSE if method == DIAGNOSE else SOLVE, model=subject.model,
+            weights=subject.weights, task=subject.task, data=subject.data, split=subject.split,
+            checksum=subject.checksum, limit=None if count == subject.puzzles else count,
+            method=method, settings=own, seed=seed, fold=fold, folds=folds,
+        )
+        for seed in range(1 if method in UNSEEDED else seeds)
+        for fold in range(folds)
+    ]  # fmt: skip
+
+
+def table1(
+    subject: Subject, size: str = "full", chosen: Mapping[str, Any] | None = None
+) -> list[Job]:
+    """Deterministic, unguided and guided on every seed and fold (Table 1, Figs. 1, 4 and 7).
+
+    The cells are kept for the first seed of guided alone. `chosen` are settings of guided other
+    than the paper's; unguided takes its noise and particles from them.
+    """
+    own = size_of(size)
+    chosen = dict(chosen or {})
+    shared = {
+        name: chosen[name] for name in ("particles", "noise", "outer_steps") if name in chosen
+    }
+    steps = {name: value for name, value in shared.items() if name == "outer_steps"}
+    make = _Maker(subject, own, own.table, own.seeds, own.folds)
+    guided = make("guided", **chosen, by_step=True)
+    detailed = make("guided", **chosen, by_step=True, cells=True)
+    return [
+        *make("deterministic", **steps, by_step=True),
+        *make("unguided", **shared, by_step=True),
+        *(job for job in detailed if job.seed == 0),
+        *(job for job in guided if job.seed > 0),
+    ]
+
+
+def frontier(subject: Subject, size: str = "full", limit: int | None = None) -> list[Job]:
+    """Accuracy against evaluations: ours and the peers, on the same weights and puzzles.
+
+    `limit` overrides how many puzzles the size says.
+    """
+    own = size_of(size)
+    limits = own.frontier if limit is None else {subject.task: limit}
+    make = _Maker(subject, own, limits)
+    copies = (2, 4, 8) if subject.task == "maze" else (4, 8, 16)
+    return _once([
+        *_each(make("deterministic", outer_steps=n) for n in (48, 96, 192, 384)),
+        *_each(make("unguided", particles=n) for n in (4, 16, 64)),
+        *_each(make("guided", particles=n) for n in CLOUDS[1:]),
+        *_each(make("ptrm", particles=n) for n in (4, 16, 100)),
+        *_each(make("ptrm", particles=n, select="majority") for n in (16, 100)),
+        *_each(make("halt_first", particles=n) for n in (4, 12, 32)),
+        *_each(make("symmetry", copies=n) for n in copies),
+        *_each(make("adaptive", outer_steps=n) for n in (12, 24, 48, 120)),
+        *make("adaptive"),
+        *make("adaptive_rules"),
+    ])  # fmt: skip
+
+
+def axes(subject: Subject, size: str = "full") -> dict[str, list[Job]]:
+    """Guided exploration with one setting varied at a time (Fig. 2 left, Fig. 6), by name."""
+    own = size_of(size)
+    make = _Maker(subject, own, own.sweep)
+    found = {
+        "noise": _each(make("guided", noise=x, particles=s) for s in (4, 16) for x in NOISES),
+        "noise, unguided": _each(
+            make("unguided", noise=x, particles=s) for s in (4, 16) for x in NOISES
+        ),
+        "beta": _each(make("guided", beta=x) for x in BETAS),
+        "beta, never resampled": _each(make("guided", beta=x, trigger="never") for x in BETAS),
+        "particles": _each(make("guided", particles=s) for s in CLOUDS),
+        "resample_below": _each(make("guided", resample_below=x) for x in THRESHOLDS),
+        "potential": _each(make("guided", potential=x) for x in POTENTIALS),
+        "placement": _each(make("guided", placement=x) for x in PLACEMENTS),
+    }
+    return {name: _once(some) for name, some in found.items()}
+
+
+def sweep(subject: Subject, size: str = "full") -> list[Job]:
+    """Every job of `axes`, each once."""
+    return _once(_each(axes(subject, size).values()))
+
+
+def grid(subject: Subject, size: str = "full") -> list[Job]:
+    """Noise x beta of guided exploration on val: what `choose` chooses from."""
+    own = size_of(size)
+    make = _Maker(subject, own, {subject.task: None} if size == "full" else own.sweep)
+    return _each(
+        make("guided", noise=noise, beta=beta) for noise in GRID["noise"] for beta in GRID["beta"]
+    )
+
+
+def diagnostics(subject: Subject, size: str = "full") -> list[Job]:
+    """Stability, alignment and entropy with the paper's cloud (Figs. 2, 3 and 5).
+
+    On mazes at beta 0.25 too, since the paper gives its bound for both.
+    """
+    own = size_of(size)
+    count = own.diagnose.get(subject.task, own.diagnose["sudoku"])
+    settings = {"particles": 16, "outer_steps": 48, "noises": NOISES, "rooted": own.rooted}
+    betas: tuple[dict[str, Any], ...] = ({}, {"beta": 0.25}) if subject.task == "maze" else ({},)
+    return _each(
+        jobs(subject, DIAGNOSE, _capped(DIAGNOSE, {**settings, **beta}, subject.task, own),
+             limit=count)
+        for beta in betas
+    )  # fmt: skip
+
+
+@dataclass(frozen=True)
+class _Maker:
+    """`jobs` for one subject and size."""
+
+    subject: Subject
+    size: Size
+    limits: Mapping[str, int | None]
+    seeds: int = 1
+    folds: int = 1  # more of them are smaller batches, and slower
+
+    def __call__(self, method: str, **settings: Any) -> list[Job]:
+        task = self.subject.task
+        limit = self.limits.get(task, self.limits.get("sudoku"))  # a toy task is a small Sudoku
+        own = _capped(method, settings, task, self.size)
+        return jobs(self.subject, method, own, seeds=self.seeds, folds=self.folds, limit=limit)
+
+
+def _capped(method: str, settings: dict[str, Any], task: str, size: Size) -> dict[str, Any]:
+    """The settings, none of them beyond what the size allows."""
+    if not size.most:
+        return settings
+    if method in PLANNED:
+        own = {"particles": size.most["particles"], "outer_steps": size.most["outer_steps"]}
+        least = {name: min(own[name], settings.get(name, own[name])) for name in own}
+        return {**settings, **least}
+    whole = complete(method, settings, task)
+    return {n: min(v, size.most[n]) if n in size.most else v for n, v in whole.items()}
+
+
+def _each(lists: Iterable[Iterable[Job]]) -> list[Job]:
+    return [job for some in lists for job in some]
+
+
+def _once(some: Iterable[Job]) -> list[Job]:
+    """Without repetitions, in order of first appearance."""
+    return list({job.key: job for job in some}.values())

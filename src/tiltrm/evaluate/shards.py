@@ -1,0 +1,172 @@
+"""A shard as bytes: Parquet where pyarrow is there, safetensors where it is not.
+
+A column is a numpy array with a row a puzzle: (puzzle,), or (puzzle, n) for a list in every row;
+texts are object arrays; None stands for a column that is null throughout.
+"""
+
+import hashlib
+import importlib.util
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from safetensors import safe_open
+from safetensors.torch import save as save_tensors
+from torch import Tensor
+
+from tiltrm.errors import DataError, SettingsError
+from tiltrm.evaluate.job import Job
+
+PARQUET, SAFETENSORS = ".parquet", ".safetensors"
+Column = np.ndarray[Any, Any] | None
+Columns = dict[str, Column]
+Given = Tensor | np.ndarray[Any, Any] | Sequence[Any] | None
+JOB, ABOUT, DIGEST, TEXTS, NULLS = "job", "about", "sha256", "texts", "nulls"  # metadata
+
+
+@dataclass(frozen=True, eq=False)
+class Shard:
+    """The rows of one job, and how they came about (which never enters a table)."""
+
+    job: Job
+    columns: Columns
+    about: dict[str, Any]
+
+    def __getitem__(self, name: str) -> np.ndarray[Any, Any]:
+        """A column that must be there."""
+        column = self.columns.get(name)
+        if column is None:
+            raise DataError(f"expected a shard with the column {name}, got {sorted(self.columns)}")
+        return column
+
+
+def have_pyarrow() -> bool:
+    """Whether Parquet can be read and written here."""
+    return importlib.util.find_spec("pyarrow") is not None
+
+
+def as_columns(given: Mapping[str, Given]) -> Columns:
+    """Tensors as arrays, lists of texts as object arrays, arrays as they are."""
+    return {name: _as_column(value) for name, value in given.items()}
+
+
+def _as_column(value: Given) -> Column:
+    if value is None or isinstance(value, np.ndarray):
+        return value
+    if isinstance(value, Tensor):
+        return value.detach().cpu().contiguous().numpy()
+    return np.array(list(value), dtype=object)
+
+
+def digest(columns: Columns) -> str:
+    """SHA-256 of all columns, whatever file they are in."""
+    sum_ = hashlib.sha256()
+    for name, column in sorted(columns.items()):
+        kind = None if column is None else (column.dtype.str, column.shape)
+        sum_.update(json.dumps([name, kind]).encode())
+        if column is not None:
+            text = column.dtype == object
+            sum_.update(json.dumps(column.tolist()).encode() if text else column.tobytes())
+    return sum_.hexdigest()
+
+
+def encode(shard: Shard, suffix: str) -> bytes:
+    """The file's content."""
+    return (_to_parquet if suffix == PARQUET else _to_safetensors)(shard)
+
+
+def decode(path: Path) -> Shard:
+    """The shard in a file; DataError where it is damaged or none."""
+    if path.suffix == PARQUET and not have_pyarrow():
+        raise SettingsError(
+            f"{path.name}: expected pyarrow to read it, got none; pip install 'tiltrm[report]'"
+        )
+    try:
+        header, columns = (_from_parquet if path.suffix == PARQUET else _from_safetensors)(path)
+        if digest(columns) != header[DIGEST]:
+            raise DataError(f"its columns do not have the SHA-256 {header[DIGEST]}")
+        return Shard(Job.from_dict(header[JOB]), columns, header[ABOUT])
+    except FileNotFoundError:
+        raise
+    except Exception as error:  # a damaged file may break its reader in any way
+        reason = " ".join(str(error).split())[:120]
+        raise DataError(f"{path}: expected a whole shard, got a damaged file ({reason})") from error
+
+
+def _to_safetensors(shard: Shard) -> bytes:
+    """Texts as numbers, with the words in the header; a null column by its name there."""
+    tensors: dict[str, Tensor] = {}
+    texts: dict[str, list[str]] = {}
+    for name, column in shard.columns.items():
+        if column is None:
+            continue
+        if column.dtype == object:
+            words, codes = np.unique(column.astype(str), return_inverse=True)
+            texts[name], column = words.tolist(), codes.astype(np.int64)
+        tensors[name] = torch.from_numpy(np.array(column))  # a copy: two columns may share memory
+    nulls = [name for name, column in shard.columns.items() if column is None]
+    return save_tensors(tensors, _header(shard, **{TEXTS: texts, NULLS: nulls}))
+
+
+def _header(shard: Shard, **more: Any) -> dict[str, str]:
+    """The metadata of a file: JSON by name."""
+    known = {JOB: shard.job.as_dict(), ABOUT: shard.about, DIGEST: digest(shard.columns)}
+    return {name: json.dumps(value) for name, value in {**known, **more}.items()}
+
+
+def _from_safetensors(path: Path) -> tuple[dict[str, Any], Columns]:
+    with safe_open(path, "np") as file:
+        header = {name: json.loads(text) for name, text in (file.metadata() or {}).items()}
+        columns: Columns = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
+    for name, words in header[TEXTS].items():
+        columns[name] = np.array(words, dtype=object)[columns[name]]
+    return header, columns | dict.fromkeys(header[NULLS])
+
+
+def _to_parquet(shard: Shard) -> bytes:
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    rows = next(len(column) for column in shard.columns.values() if column is not None)
+    arrays = {name: _arrow(column, rows) for name, column in shard.columns.items()}
+    sink = pa.BufferOutputStream()
+    pq.write_table(pa.table(arrays).replace_schema_metadata(_header(shard)), sink)
+    return sink.getvalue().to_pybytes()  # type: ignore[no-any-return]
+
+
+def _arrow(column: Column, rows: int) -> Any:
+    import pyarrow as pa
+
+    if column is None:
+        return pa.nulls(rows)
+    if column.dtype == object:
+        return pa.array(column, pa.string())
+    if column.ndim == 1:
+        return pa.array(column)
+    offsets = np.arange(rows + 1, dtype=np.int32) * column.shape[1]
+    return pa.ListArray.from_arrays(offsets, pa.array(column.reshape(-1)))
+
+
+def _from_parquet(path: Path) -> tuple[dict[str, Any], Columns]:
+    import pyarrow.parquet as pq
+
+    table = pq.read_table(path, partitioning=None)
+    metadata = table.schema.metadata or {}
+    header = {name: json.loads(metadata[name.encode()]) for name in (JOB, ABOUT, DIGEST)}
+    return header, {name: _numpy(table[name].combine_chunks()) for name in table.column_names}
+
+
+def _numpy(array: Any) -> Column:
+    import pyarrow as pa
+
+    if pa.types.is_null(array.type):
+        return None
+    if pa.types.is_list(array.type):
+        flat: np.ndarray[Any, Any] = array.flatten().to_numpy(zero_copy_only=False)
+        return flat.reshape(len(array), -1) if len(flat) else flat.reshape(len(array), 0)
+    values: np.ndarray[Any, Any] = array.to_numpy(zero_copy_only=False)
+    return values

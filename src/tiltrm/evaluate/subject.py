@@ -1,0 +1,67 @@
+"""What is evaluated: a model and a set of puzzles, each known by its content."""
+
+import hashlib
+import json
+from dataclasses import asdict, dataclass
+
+import torch
+
+from tiltrm.data import Puzzles, read
+from tiltrm.data.splits import checksum
+from tiltrm.errors import DataError
+from tiltrm.evaluate.job import Job
+from tiltrm.model import load
+from tiltrm.model.build import Model, kind_of
+from tiltrm.recipe import task_of
+from tiltrm.tasks import by_name
+
+HEX = 16  # digits kept of a fingerprint
+
+
+@dataclass(frozen=True)
+class Subject:
+    """The fields of a job that all jobs of one model on one data set share."""
+
+    model: str
+    weights: str
+    task: str
+    data: str
+    split: str
+    checksum: str
+    puzzles: int
+
+
+def examine(model: str, data: str, split: str, task: str | None = None) -> Subject:
+    """Read both, and take their fingerprints; the task is the model's own unless named."""
+    loaded = load(model)
+    own = task_of(loaded, task)
+    puzzles = read(data, own)
+    if not len(puzzles):
+        raise DataError(f"{data}: expected at least one puzzle, got none")
+    puzzles.labels()  # a DataError where there are none to compare with
+    return Subject(
+        model, fingerprint(loaded), own.name, data, split, checksum(puzzles), len(puzzles)
+    )
+
+
+def fingerprint(model: Model) -> str:
+    """Hex digits that tell models apart: sizes, the calibrated threshold, and every weight.
+
+    Weights are hashed as float32, so load the model so, as `load` does on a CPU.
+    """
+    known = {"kind": kind_of(model), "sizes": asdict(model.config), "above": model.decide_above}
+    digest = hashlib.sha256(json.dumps(known, sort_keys=True).encode())
+    for name, tensor in sorted(model.state_dict().items()):
+        digest.update(name.encode() + tensor.to("cpu", torch.float32).numpy().tobytes())
+    return digest.hexdigest()[:HEX]
+
+
+def read_for(job: Job) -> Puzzles:
+    """The job's data set; DataError where it is not the one that the job was made for."""
+    puzzles = read(job.data, by_name(job.task))
+    if checksum(puzzles) != job.checksum:
+        raise DataError(
+            f"{job.data}: expected puzzles with SHA-256 {job.checksum[:HEX]}..., got others; give "
+            "the file that the job was made for"
+        )
+    return puzzles

@@ -1,0 +1,75 @@
+"""Symmetry voting: the same puzzle seen several ways, answered without noise, and put to a vote.
+
+All puzzles share the symmetries, which depend on the seed alone, so that a puzzle's answer depends
+on neither the batch nor the fold it is in.
+"""
+
+import torch
+from torch import Tensor
+
+from tiltrm.errors import SettingsError
+from tiltrm.evaluate.measure import Outcome
+from tiltrm.explore import Exploration, Result, explore
+from tiltrm.explore.adaptive import UNDECIDED
+from tiltrm.explore.run import Progress, device_of
+from tiltrm.explore.select import Candidates, same_answer
+from tiltrm.explore.settings import SELECTORS
+from tiltrm.model.base import RecursiveModel
+from tiltrm.tasks import Symmetry, Task
+
+DRAWS = 512  # symmetries drawn at least, so that a task with few shows all of them
+
+
+def views(task: Task, copies: int, seed: int) -> Symmetry:
+    """So many different symmetries, the first of them the identity: (copy, cell), (copy, id)."""
+    drawn = task.symmetry(max(DRAWS, 2 * copies), torch.Generator().manual_seed(seed))
+    source = torch.cat((torch.arange(task.cells)[None], drawn.source))
+    names = torch.cat((torch.arange(task.vocabulary)[None], drawn.names))
+    rows = torch.cat((source, names), dim=1).tolist()
+    first = {tuple(row): place for place, row in reversed(list(enumerate(rows)))}
+    places = sorted(first.values())[:copies]
+    if len(places) < copies:
+        raise SettingsError(
+            f"copies must be at most {len(places)}, the symmetries of {task.name}, got {copies}"
+        )
+    return Symmetry(source[places], names[places])
+
+
+def vote(
+    model: RecursiveModel, task: Task, tokens: Tensor, labels: Tensor, settings: Exploration, *,
+    copies: int, select: str, seed: int, progress: Progress | None = None,
+) -> Outcome:  # fmt: skip
+    """`settings` are of one noise-free trajectory. Proved by tests/evaluate/test_views.py."""
+    device = device_of(model, tokens)
+    seen = views(task, copies, seed)
+    turned = seen.apply(tokens.expand(copies, -1, -1))  # (copy, puzzle, cell)
+    result = explore(model, turned.flatten(0, 1), settings, seed=seed, progress=progress)
+    answers = seen.undo(result.answers.view(turned.shape)).transpose(0, 1).to(device)
+    cloud = _cloud(result, answers, copies)
+    chosen = SELECTORS[select](cloud)[:, None]
+    agree = same_answer(answers).gather(1, chosen[..., None].expand(-1, 1, copies))[:, 0]
+    right = (answers == labels.to(device)[:, None]).all(-1) & cloud.alive  # (puzzle, copy)
+    halt = _by_copy(result.halt_probability, copies).gather(1, chosen.cpu())[:, 0]
+    share = (agree & cloud.alive).double().mean(-1).float().cpu()
+    spent = _by_copy(result.evaluations, copies).sum(-1)
+    return Outcome(
+        answers=answers[torch.arange(len(answers), device=device), chosen[:, 0]].cpu(),
+        confidence=share if select == "majority" else halt,
+        halt_probability=halt,
+        evaluations=spent,
+        outer_steps=torch.full_like(spent, settings.outer_steps),
+        decided_by=(UNDECIDED,) * len(spent),
+        oracle=right.any(-1).cpu(),
+    )
+
+
+def _cloud(result: Result, answers: Tensor, copies: int) -> Candidates:
+    """The copies as particles of even weight; one whose state was not finite has none."""
+    dead = _by_copy(result.degenerate, copies).to(answers.device)
+    score = _by_copy(result.score, copies).to(answers.device)
+    return Candidates(answers, torch.where(dead, -torch.inf, 0.0).log_softmax(-1), score)
+
+
+def _by_copy(values: Tensor, copies: int) -> Tensor:
+    """(copy x puzzle,) -> (puzzle, copy)."""
+    return values.view(copies, -1).T

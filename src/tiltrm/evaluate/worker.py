@@ -1,0 +1,106 @@
+"""One process of a cluster: it is handed models and puzzles once, and does one job at a time."""
+
+import importlib
+import tempfile
+import time
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import torch
+from torch import Tensor
+
+from tiltrm.data import Puzzles
+from tiltrm.device import choose
+from tiltrm.errors import TiltrmError
+from tiltrm.evaluate.job import Job
+from tiltrm.evaluate.measure import Columns
+from tiltrm.evaluate.run import Sources, about, check, do
+from tiltrm.model.build import Model
+from tiltrm.model.native import save
+from tiltrm.provenance import release
+
+Files = dict[str, bytes]  # a native model's folder, by the names of its files
+
+
+class Done(NamedTuple):
+    """A job's columns, and how they came about."""
+
+    columns: Columns
+    about: dict[str, Any]
+
+
+class Worker:
+    """What runs in every process, `parcels` being Ray references by fingerprint and checksum.
+
+    A mistake of the user comes back as a value, a TiltrmError; whatever else goes wrong is raised,
+    and costs the process its life (tiltrm.evaluate.crew).
+    """
+
+    def __init__(self, device: str, parcels: Mapping[str, Any]) -> None:
+        self.name, self.parcels = device, parcels
+        self.models: dict[str, Model] = {}
+        self.puzzles: dict[str, Puzzles] = {}
+
+    def ready(self) -> str | TiltrmError:
+        """The version of tiltrm here, once torch and the device are there."""
+        try:
+            torch.empty(1, device=choose(self.name))
+        except TiltrmError as error:
+            return error
+        return release()
+
+    def do(self, job: Job) -> Done | TiltrmError:
+        """The job's columns."""
+        try:
+            device = choose(self.name)
+            begun = time.perf_counter()
+            columns = do(job, self._model(job, device), self._puzzles(job))
+            return Done(
+                {n: v.cpu() if isinstance(v, Tensor) else v for n, v in columns.items()},
+                about(device, time.perf_counter() - begun),
+            )
+        except TiltrmError as error:
+            return error
+
+    def _model(self, job: Job, device: torch.device) -> Model:
+        if job.weights not in self.models:
+            with tempfile.TemporaryDirectory() as folder:
+                for name, content in self._fetch(job.weights).items():
+                    (Path(folder) / name).write_bytes(content)
+                # As one process does, fingerprint and all; a job's key does not hold the path.
+                self.models[job.weights] = Sources(device).model(replace(job, model=folder))
+        return self.models[job.weights]
+
+    def _puzzles(self, job: Job) -> Puzzles:
+        if job.checksum not in self.puzzles:
+            self.puzzles[job.checksum] = self._fetch(job.checksum)
+        return self.puzzles[job.checksum]
+
+    def _fetch(self, name: str) -> Any:
+        return importlib.import_module("ray").get(self.parcels[name])
+
+
+def parcels(todo: list[Job]) -> dict[str, Files | Puzzles]:
+    """What the workers need for these jobs, by fingerprint and checksum, every job checked.
+
+    It travels with the work, so the other machines need no files, and data sets, whose reading
+    and checking takes longer than sending them, are read once.
+    """
+    sources = Sources(torch.device("cpu"))
+    found: dict[str, Files | Puzzles] = {}
+    for job in todo:
+        check(job, sources.model(job))
+        if job.weights not in found:
+            found[job.weights] = _files(sources.model(job))
+        if job.checksum not in found:
+            whole = sources.puzzles(job)
+            found[job.checksum] = Puzzles(whole.task, whole.questions, whole.answers)
+    return found
+
+
+def _files(model: Model) -> Files:
+    with tempfile.TemporaryDirectory() as folder:
+        target = save(model, Path(folder) / "model", dtype=None)
+        return {path.name: path.read_bytes() for path in target.iterdir()}

@@ -1,0 +1,47 @@
+"""Where results come from: the code by version and commit, the device by name."""
+
+import subprocess
+from functools import cache
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+
+import torch
+
+
+def device_name(device: torch.device) -> str:
+    """What a person calls it."""
+    return torch.cuda.get_device_name(device) if device.type == "cuda" else "CPU"
+
+
+def release() -> str:
+    """The package with its version."""
+    try:
+        return f"tiltrm {version('tiltrm')}"
+    except PackageNotFoundError:
+        return "tiltrm, not installed"
+
+
+@cache
+def commit() -> str:
+    """The commit of this code, and whether it was changed since."""
+    found = _git("log", "-1", "--format=%H", "--", ".")
+    if not found:
+        return "unknown"
+    changed = _git("status", "--porcelain", "--", ".")
+    return f"{found}{' with changes' if changed else ''}"
+
+
+def _git(*words: str) -> str:
+    """What git says about the package's own folder; nothing where it is not under git."""
+    try:
+        done = subprocess.run(
+            ["git", *words],
+            cwd=Path(__file__).parent,
+            capture_output=True,
+            text=True,
+            timeout=10,
+            check=True,
+        )
+    except (OSError, subprocess.SubprocessError):
+        return ""
+    return done.stdout.strip()

@@ -1,0 +1,38 @@
+"""Every item that can be reproduced: what must be computed for it, and who draws it."""
+
+from collections.abc import Callable, Mapping
+from typing import NamedTuple
+
+from tiltrm.evaluate.job import Job
+from tiltrm.report import doubt, frontier, frontier_points, guide, noise, steps, sweeps, training
+from tiltrm.report import table1 as table
+from tiltrm.report.evidence import MAZE, SUDOKU, SWEEP, Evidence, diagnostics, table1
+from tiltrm.report.sheet import Sheet
+
+Plan = Callable[[Evidence, str], list[Job]]  # (evidence, part)
+
+
+class Item(NamedTuple):
+    """Plans by the part that a subject plays, and the drawing that reads their shards."""
+
+    plans: Mapping[str, Plan]
+    draw: Callable[[Evidence], Sheet]
+
+    def jobs(self, evidence: Evidence) -> list[Job]:
+        """Of all the parts that are there."""
+        here = [part for part in self.plans if part in evidence.subjects]
+        return [job for part in here for job in self.plans[part](evidence, part)]
+
+
+ITEMS: dict[str, Item] = {
+    "frontier": Item({SUDOKU: frontier_points.plan, MAZE: frontier_points.plan}, frontier.sheet),
+    "table1": Item({SUDOKU: table1, MAZE: table1}, table.sheet),
+    "fig1": Item({SUDOKU: table1}, steps.sheet),
+    "fig2": Item({SUDOKU: diagnostics, SWEEP: noise.plan}, noise.fig2),
+    "fig3": Item({SUDOKU: diagnostics, MAZE: diagnostics}, guide.sheet),
+    "fig4": Item({SUDOKU: doubt.plan}, doubt.fig4),
+    "fig5": Item({MAZE: diagnostics}, noise.fig5),
+    "fig6": Item({SWEEP: sweeps.plan, MAZE: sweeps.plan}, sweeps.sheet),
+    "fig7": Item({SUDOKU: doubt.plan}, doubt.fig7),
+    "fig8": Item({}, training.fig8),
+}

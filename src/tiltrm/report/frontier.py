@@ -1,0 +1,121 @@
+"""The frontier: how many puzzles each method solves against what it spends on a puzzle."""
+
+from collections.abc import Sequence
+from functools import partial
+
+from tiltrm.report import frontier_draw, paper
+from tiltrm.report.evidence import BENCHMARKS, MAZE, SUDOKU, Evidence, interval
+from tiltrm.report.frontier_points import Point, points
+from tiltrm.report.sheet import Cell, Compared, Panel, Sheet, Table
+
+HEAD = (
+    "benchmark", "split", "method", "setting", "puzzles", "exact", "95 % low", "95 % high",
+    "evaluations", "adaptive less this, points", "paired 95 % low", "paired 95 % high", "p",
+)  # fmt: skip
+
+
+def sheet(evidence: Evidence) -> Sheet:
+    """The whole item."""
+    panels: list[Panel] = []
+    rows: list[tuple[Cell, ...]] = []
+    shown: list[tuple[Cell, ...]] = []
+    compared: list[Compared] = []
+    notes: list[str] = []
+    for part in (SUDOKU, MAZE):
+        if part in evidence.subjects:
+            found = points(evidence, part)
+            count = found[0].row.puzzles
+            split = evidence.subjects[part].split
+            title = f"{BENCHMARKS[part]}, {count:,} puzzles of {split}"
+            panels.append(
+                Panel(title, _spoken(found), partial(frontier_draw.draw, part, found), wide=True)
+            )
+            rows += [_line(part, point) for point in found] + _published(part)
+            shown += [_shown(part, point) for point in found]
+            compared += _compared(part, found)
+            notes += _cheaper(part, found)
+    return Sheet(
+        "frontier", "The frontier · Right answers against compute",
+        "Up and to the left is better. Filled marks are all methods on the same frozen weights and "
+        "puzzles, with 95 % intervals; hollow marks are figures that others published for their "
+        "own weights. The vertical axis stretches towards 100 %: equal steps up divide what is "
+        "left unsolved by the same factor.",
+        tuple(panels), tuple(compared), Table(HEAD, rows),
+        (*notes, *evidence.missing(MAZE)),
+        Table(("method", "exact, % (95 %)", "evaluations a puzzle",
+               "adaptive less this, points (95 %)", "p"), shown),
+    )  # fmt: skip
+
+
+def _line(part: str, point: Point) -> tuple[Cell, ...]:
+    gap = point.against
+    paired_ = (None,) * 4 if gap is None else (
+        100 * gap.difference, 100 * gap.low, 100 * gap.high, gap.p_value)  # fmt: skip
+    return (BENCHMARKS[part], point.row.split, point.variant, point.budget, point.row.puzzles,
+            *interval(point.row), point.evaluations, *paired_)  # fmt: skip
+
+
+def _published(part: str) -> list[tuple[Cell, ...]]:
+    nothing = (None,) * 4
+    return [
+        (BENCHMARKS[part], "published", peer.method, f"{peer.name} ({peer.weights})", None,
+         peer.exact, None, None, float(peer.evaluations), *nothing)
+        for peer in paper.PEERS[part]
+    ]  # fmt: skip
+
+
+def _shown(part: str, point: Point) -> tuple[Cell, ...]:
+    middle, low, high = interval(point.row)
+    gap = point.against
+    return (
+        f"{_prefix(part)}{point.label}, {point.budget}", f"{middle:.2f} ({low:.1f} – {high:.1f})",
+        f"{point.evaluations:,.0f}",
+        None if gap is None else f"{100 * gap.difference:+.2f} "
+        f"({100 * gap.low:+.1f} to {100 * gap.high:+.1f})",
+        None if gap is None else "< 0.001" if gap.p_value < 0.001 else f"{gap.p_value:.3f}",
+    )  # fmt: skip
+
+
+def _prefix(part: str) -> str:
+    return "" if part == SUDOKU else f"{BENCHMARKS[part]}: "
+
+
+def _compared(part: str, found: Sequence[Point]) -> list[Compared]:
+    """Where others published a figure for such a method: theirs on their weights, ours on these."""
+    at = {(point.variant, point.budget): point for point in found}
+    lines = []
+    for peer in paper.PEERS[part]:
+        mine = at.get(peer.here) if peer.here else None
+        if mine is not None:
+            what = (
+                f"{_prefix(part)}{peer.name}, {peer.evaluations:,} evaluations; here "
+                f"{mine.budget}, {mine.evaluations:,.0f}"
+            )
+            lines.append(Compared(what, peer.exact, interval(mine.row)[0], digits=2))
+    ours = max((p for p in found if p.variant == "adaptive"), key=lambda p: p.row.exact.mean)
+    what = f"{_prefix(part)}{ours.label}, {ours.evaluations:,.0f} evaluations"
+    return [*lines, Compared(what, None, interval(ours.row)[0], digits=2)]
+
+
+def _cheaper(part: str, found: Sequence[Point]) -> list[str]:
+    """For every budget of PTRM: the cheapest of ours that solves at least as many."""
+    said = []
+    for peer in (p for p in found if p.row.method == "ptrm"):
+        enough = [p for p in found if p.variant == "adaptive"
+                  and p.row.exact.mean >= peer.row.exact.mean]  # fmt: skip
+        mark = interval(peer.row)[0]
+        head = f"{_prefix(part)}{peer.label}, {peer.budget}: {mark:.2f} % at "
+        if enough:
+            cheap = min(enough, key=lambda p: p.evaluations)
+            tail = (f"adaptive has {interval(cheap.row)[0]:.2f} % at {cheap.evaluations:,.0f}, "
+                    f"{peer.evaluations / cheap.evaluations:.3g} times fewer.")  # fmt: skip
+        else:
+            tail = "no point of adaptive solves as many."
+        said.append(f"{head}{peer.evaluations:,.0f} evaluations; {tail}")
+    return said
+
+
+def _spoken(found: Sequence[Point]) -> str:
+    return "Percent solved at mean evaluations a puzzle. " + "; ".join(
+        f"{p.label}, {p.budget}: {interval(p.row)[0]:.1f} at {p.evaluations:,.0f}" for p in found
+    )  # fmt: skip

@@ -1,0 +1,132 @@
+"""The picture of the frontier: a logarithmic axis of cost, and one that stretches towards 100 %."""
+
+from collections.abc import Callable, Sequence
+from itertools import groupby
+from typing import Any
+
+import numpy as np
+
+from tiltrm.report import paper
+from tiltrm.report.evidence import interval
+from tiltrm.report.frontier_points import OURS, Point
+from tiltrm.report.labels import Label, settle
+from tiltrm.report.sheet import NARROW, WIDE
+from tiltrm.report.style import LOOKS, paint
+
+TICKS = (0, 20, 40, 60, 70, 80, 90, 95, 98, 99, 99.5, 99.8, 99.9)
+GOAL = (1000, 98.0)  # at most so many evaluations, at least so many percent
+SMALL = 6.0  # inches; a narrower figure has fewer words
+EXTENT = {small: (0.88 * 72 * width, 0.74 * 72 * height)  # of the axes, in points, about
+          for small, (width, height) in ((False, WIDE), (True, NARROW))}  # fmt: skip
+
+
+def stretched(least: float) -> tuple[Callable[[Any], Any], Callable[[Any], Any]]:
+    """-log10 of the unsolved share, finite at 100 %, where `least` of a percent counts as unsolved.
+
+    Returns the function and its inverse, both of percentages.
+    """
+
+    def forward(value: Any) -> Any:
+        return -np.log10(np.maximum(100.0 - np.asarray(value, dtype=float), 0.0) + least)
+
+    def inverse(value: Any) -> Any:
+        return 100.0 + least - 10.0 ** -np.asarray(value, dtype=float)
+
+    return forward, inverse
+
+
+def draw(part: str, found: Sequence[Point], axes: Any) -> None:
+    """Everything onto one pair of axes."""
+    small = axes.figure.get_figwidth() < SMALL
+    peers = paper.PEERS[part]
+    _scales(axes, found, peers)
+    if part == "sudoku":
+        _goal(axes)
+    series = [list(some) for _, some in groupby(found, key=lambda point: point.variant)]
+    for some in series:
+        _series(axes, some, small)
+    _published(axes, peers)
+    lines = [[(p.evaluations, interval(p.row)[0]) for p in some] for some in series]
+    lines += [[(float(peer.evaluations), peer.exact)] for peer in peers]
+    settle(axes, _labels(series, peers, small), lines, EXTENT[small])
+    axes.set(xlabel="mean evaluations a puzzle (calls of the network)", ylabel="exactly solved, %")
+    axes.legend(loc="upper center", bbox_to_anchor=(0.46, -0.12), ncols=2 if small else 4,
+                fontsize=7.5 if small else 8.5, columnspacing=1.4, handlelength=2.2)  # fmt: skip
+
+
+def _scales(axes: Any, found: Sequence[Point], peers: Sequence[paper.Peer]) -> None:
+    least = 50.0 / max(point.row.puzzles for point in found)  # half a puzzle, in percent
+    lowest = min(*(interval(point.row)[0] for point in found), *(peer.exact for peer in peers))
+    bottom = max(0.0, lowest - 0.25 * (100.0 - lowest))
+    axes.set_xscale("log")
+    axes.set_yscale("function", functions=stretched(least))
+    axes.set_ylim(bottom, 100.0)
+    ticks = [t for t in TICKS if bottom <= t < 100 - least]
+    axes.set_yticks([*ticks, 100], [f"{t:g}" for t in (*ticks, 100)])
+    axes.set_yticks([], minor=True)
+    costs = [*(p.evaluations for p in peers), *(p.evaluations for p in found)]
+    low, high = min(costs) / 1.6, max(costs) * 1.6
+    axes.set_xlim(low, high)
+    powers = [10.0**n for n in range(7) if low <= 10.0**n <= high]
+    axes.set_xticks(powers, [f"{power:,.0f}" for power in powers])
+
+
+def _goal(axes: Any) -> None:
+    """The corner that no published method on frozen weights reaches."""
+    cost, share = GOAL
+    left, top = axes.get_xlim()[0], axes.get_ylim()[1]
+    axes.fill([left, cost, cost, left], [share, share, top, top], color=paint("adaptive"),
+              alpha=0.09, linewidth=0, zorder=0)  # fmt: skip
+    axes.annotate(
+        f"at least {share:g} % with\nat most {cost:,} evaluations", (left, top), (7, -7),
+        textcoords="offset points", va="top", fontsize=8, color=paint("adaptive"),
+    )  # fmt: skip
+
+
+def _series(axes: Any, some: Sequence[Point], small: bool) -> None:
+    look, ours = some[0].look, some[0].row.method in OURS
+    spent = [point.evaluations for point in some]
+    middle, low, high = zip(*(interval(point.row) for point in some), strict=True)
+    axes.vlines(spent, low, high, color=look.paint, linewidth=1.4 if ours else 1, zorder=2,
+                alpha=0.4 if ours else 0.2)  # fmt: skip
+    size = {"*": 13.0, "P": 8.5}.get(look.mark, 6.0) * (0.85 if small else 1.0)
+    axes.plot(
+        spent, middle, linestyle=look.dash, marker=look.mark, color=look.paint, markersize=size,
+        linewidth=2.6 if ours else 1.3, label=look.label, zorder=6 if ours else 4,
+        markeredgecolor=paint("sheet"), markeredgewidth=0.7,
+    )  # fmt: skip
+
+
+def _published(axes: Any, peers: Sequence[paper.Peer]) -> None:
+    for peer in peers:
+        look = LOOKS[peer.method]
+        axes.plot(peer.evaluations, peer.exact, look.mark, color=look.paint, markersize=7.5,
+                  markerfacecolor=paint("sheet"), markeredgewidth=1.4, zorder=5)  # fmt: skip
+    axes.plot([], [], "o", color=paint("soft"), label="published, own weights",
+              markerfacecolor=paint("sheet"), markeredgewidth=1.4, markersize=6.5)  # fmt: skip
+
+
+def _labels(
+    series: Sequence[Sequence[Point]], peers: Sequence[paper.Peer], small: bool
+) -> list[Label]:
+    """Ours in full, then the published, then the cheapest and dearest setting of each series."""
+    labels = []
+    for some in series:
+        best = max(some, key=lambda p: (p.row.exact.mean, -p.evaluations))
+        exact = interval(best.row)[0]
+        if best.row.method in OURS:
+            text = f"{exact:.1f} % at {best.evaluations:,.0f}"
+            labels.append(Label(best.evaluations, exact, text, 8 if small else 10,
+                                best.look.paint, bold=True))  # fmt: skip
+    labels += [
+        Label(peer.evaluations, peer.exact, peer.name, 6.5 if small else 7.5, paint("soft"))
+        for peer in peers
+    ]
+    ends = [point for some in series for point in dict.fromkeys((some[0], some[-1]))]
+    if not small:
+        labels += [
+            Label(point.evaluations, interval(point.row)[0], point.budget, 7, paint("soft"))
+            for point in ends
+            if point.row.method not in OURS
+        ]
+    return labels

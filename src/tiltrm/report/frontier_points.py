@@ -1,0 +1,77 @@
+"""The points of the frontier: one for every method and setting, in series."""
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from tiltrm.evaluate import plans
+from tiltrm.evaluate.job import Job
+from tiltrm.evaluate.paired import Paired, paired
+from tiltrm.evaluate.shards import Shard
+from tiltrm.evaluate.summary import Row, groups, summarise
+from tiltrm.report.evidence import SUDOKU, Evidence
+from tiltrm.report.style import LOOKS, Look
+
+SIZED = {  # the setting that a method's points differ by, and its symbol
+    "deterministic": ("outer_steps", "N"), "unguided": ("particles", "S"),
+    "guided": ("particles", "S"), "ptrm": ("particles", "K"), "halt_first": ("particles", "K"),
+    "symmetry": ("copies", "copies"), "adaptive": ("stages", "steps"),
+    "adaptive_rules": ("stages", "steps"),
+}  # fmt: skip
+OURS = ("adaptive", "adaptive_rules")
+MAJORITY = " majority"
+VOTED = ("PTRM, most frequent", "<", (0, (1, 1)))  # its label, mark and dash
+
+
+class Point(NamedTuple):
+    """One method with one setting."""
+
+    row: Row
+    variant: str  # its series
+    budget: str  # what tells it from the others of the series
+    against: Paired | None  # the adaptive default less this; None for itself
+
+    @property
+    def label(self) -> str:
+        """The series in words."""
+        return self.look.label
+
+    @property
+    def look(self) -> Look:
+        """How the series is drawn."""
+        look = LOOKS[self.row.method]
+        return look if self.variant in LOOKS else Look(VOTED[0], look.colour, *VOTED[1:])
+
+    @property
+    def evaluations(self) -> float:
+        """A puzzle, on average."""
+        return self.row.evaluations.mean
+
+
+def plan(evidence: Evidence, part: str) -> list[Job]:
+    """What must be computed."""
+    limit = evidence.frontier if part == SUDOKU else None
+    return plans.frontier(evidence.subjects[part], evidence.size, limit)
+
+
+def points(evidence: Evidence, part: str) -> list[Point]:
+    """Every method and setting, series by series, cheapest first."""
+    shards = evidence.read(plan(evidence, part))
+    rows = [row for row in summarise(shards) if row.split == evidence.subjects[part].split]
+    grouped = groups(shards)
+    ours = max(
+        (group for group in grouped if group[0].job.method == "adaptive"),
+        key=lambda group: sum(stage[1] for stage in group[0].job.options["stages"]),
+    )
+    found = [_point(row, group, ours) for row, group in zip(rows, grouped, strict=True)]
+    order = [p.variant for p in found]
+    return sorted(found, key=lambda p: (order.index(p.variant), p.evaluations))
+
+
+def _point(row: Row, group: Sequence[Shard], ours: Sequence[Shard]) -> Point:
+    own = dict(row.settings)
+    name, symbol = SIZED[row.method]
+    size = sum(stage[1] for stage in own[name]) if name == "stages" else own[name]
+    voted = row.method == "ptrm" and own["select"] == "majority"
+    variant = row.method + (MAJORITY if voted else "")
+    against = None if group is ours else paired(ours, group)
+    return Point(row, variant, f"{symbol} = {size}", against)

@@ -1,0 +1,174 @@
+"""What a training run left: metrics.jsonl (Fig. 5, right) and scan.jsonl (Fig. 8)."""
+
+import json
+import math
+from collections.abc import Sequence
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from tiltrm.errors import DataError
+from tiltrm.report import paper
+from tiltrm.report.evidence import Evidence, percent
+from tiltrm.report.sheet import Cell, Compared, Panel, Sheet, Table
+from tiltrm.report.style import LOOKS, SERIES, paint
+from tiltrm.train.log import METRICS
+
+WAYS = ("guided", "unguided", "deterministic")
+Record = dict[str, Any]
+
+
+def records(path: Path, *kinds: str) -> list[Record]:
+    """The lines of these kinds since the run last began; DataError on a file of another sort."""
+    found: list[Record] = []
+    try:
+        lines = path.read_text("utf-8").splitlines()
+    except (OSError, ValueError) as error:
+        raise DataError(f"{path}: expected the record of a training run, got: {error}") from None
+    for number, line in enumerate(lines, 1):
+        try:
+            record = json.loads(line)
+            kind, step = record["kind"], record["step"]
+            if kind == "start" and step == 0:
+                found = []
+            if kind in kinds:
+                found.append(record)
+        except (ValueError, KeyError, TypeError):
+            raise DataError(
+                f"{path}, line {number}: expected a record of tiltrm train, got {line[:60]!r}"
+            ) from None
+    return found
+
+
+def curves(files: Sequence[Path]) -> tuple[list[Panel], list[tuple[Cell, ...]], tuple[str, ...]]:
+    """Panels of the halting head, rows (what, run, training step, value), and what is missing."""
+    runs = {_called(path): records(path, "evaluation") for path in files}
+    missing = [f"{name}: no evaluation is on record." for name, run in runs.items() if not run]
+    if not files:
+        missing.append("The training curves are not drawn: give --metrics RUN/metrics.jsonl, once "
+                       "for each training run.")  # fmt: skip
+    runs = {name: run for name, run in runs.items() if run}
+    kinds = {"halt_bce": "Halting head: cross-entropy on val",
+             "halt_accuracy": "Halting head: how often its sign is right, %"}  # fmt: skip
+    rows: list[tuple[Cell, ...]] = []
+    panels = []
+    for key, title in kinds.items() if runs else ():
+        scale = 100.0 if key == "halt_accuracy" else 1.0
+        lines = {
+            name: [(record["step"], scale * number(record, "val", key)) for record in run]
+            for name, run in runs.items()
+        }
+        rows += [(key, name, *point) for name, line in lines.items() for point in line]
+        ends = ", ".join(f"{name} {line[-1][1]:.4g}" for name, line in lines.items())
+        panels.append(Panel(title, f"{title} by training step; at the end: {ends}.",
+                            partial(_draw_curves, lines, key)))  # fmt: skip
+    return panels, rows, tuple(missing)
+
+
+def _called(path: Path) -> str:
+    """A run by the task it was for, or else by its folder."""
+    settings = [record.get("settings", {}) for record in records(path, "start")]
+    return str(settings[0].get("task", path.parent.name)) if settings else path.parent.name
+
+
+def number(record: Record, *keys: str) -> float:
+    """A number inside a record, NaN for null; DataError where it is not there."""
+    value: Any = record
+    try:
+        for key in keys:
+            value = value[key]
+        return math.nan if value is None else float(value)
+    except (KeyError, TypeError, ValueError):
+        raise DataError(
+            f"expected a record of tiltrm train with {'.'.join(keys)}, got {str(record)[:80]}; "
+            "give the file of another run"
+        ) from None
+
+
+def _draw_curves(lines: dict[str, list[tuple[int, float]]], key: str, axes: Any) -> None:
+    for look, (name, line) in zip(SERIES, lines.items(), strict=False):
+        axes.plot(*zip(*line, strict=True), marker=LOOKS[look].mark, color=paint(look), label=name)
+    axes.set(xlabel="training step", ylabel="%" if key == "halt_accuracy" else "nats")
+    if key == "halt_bce":
+        axes.set_yscale("log")
+        axes.yaxis.set_major_formatter("{x:g}")
+    axes.legend()
+
+
+def fig8(evidence: Evidence) -> Sheet:
+    """The checkpoint scan."""
+    title = "Figure 8 · Guided exploration while the model is still learning"
+    reading = (
+        "Three ways of inference with the weights of the moment, on the same validation puzzles. "
+        "The dotted lines mark where the deterministic model ends, and where guided gets there."
+    )
+    if evidence.scan is None:
+        note = "Not drawn: give --scan RUN/scan.jsonl, which tiltrm train writes with scan.every."
+        return Sheet("fig8", title, reading, (), (), Table(("way", "step", "exact"), []), (note,))
+    found = records(evidence.scan, "scan")
+    if not found:
+        raise DataError(f"{evidence.scan}: expected at least one scan, got none")
+    lines = {
+        way: [(record["step"], percent(number(record, way, "exact"))) for record in found]
+        for way in WAYS
+    }
+    panels = [Panel("Exactly solved by training step", _spoken(lines), partial(_draw_scan, lines))]
+    losses, notes = _losses(evidence.scan.with_name(METRICS))
+    if losses:
+        said = f"Training loss from {losses[0][1]:.3g} to {losses[-1][1]:.3g}."
+        panels.append(Panel("Training loss", said, partial(_draw_loss, losses)))
+    rows: list[tuple[Cell, ...]] = [(w, *point) for w, line in lines.items() for point in line]
+    rows += [("training loss", *point) for point in losses]
+    compared = (
+        Compared("times earlier that guided reaches the deterministic end", paper.TIMES_EARLIER,
+                 _earlier(lines), "×"),
+        Compared("checkpoints", paper.CHECKPOINTS, len(found), "", digits=0),
+    )  # fmt: skip
+    return Sheet("fig8", title, reading, tuple(panels), compared,
+                 Table(("way", "step", "exact"), rows), notes)  # fmt: skip
+
+
+def _losses(path: Path) -> tuple[list[tuple[int, float]], tuple[str, ...]]:
+    if not path.exists():
+        return [], (f"The training loss is not drawn: there is no {METRICS} beside the scan.",)
+    trained = records(path, "train")
+    return [(record["step"], number(record, "loss")) for record in trained], ()
+
+
+Lines = dict[str, list[tuple[int, float]]]
+
+
+def _crossings(lines: Lines) -> tuple[float, int, int | None]:
+    """Where the deterministic model ends; the first steps at which it and guided are there."""
+    goal = lines["deterministic"][-1][1]
+    first = {w: next((s for s, v in lines[w] if v >= goal), None) for w in WAYS}
+    return goal, first["deterministic"] or 0, first["guided"]
+
+
+def _earlier(lines: Lines) -> float | None:
+    _, plain, guided = _crossings(lines)
+    return plain / guided if guided else None
+
+
+def _spoken(lines: Lines) -> str:
+    return "Percent solved at the last checkpoint: " + ", ".join(
+        f"{LOOKS[way].label} {line[-1][1]:.1f}" for way, line in lines.items()
+    )
+
+
+def _draw_scan(lines: Lines, axes: Any) -> None:
+    for way, line in lines.items():
+        look = LOOKS[way]
+        axes.plot(*zip(*line, strict=True), color=look.paint, marker=look.mark, linestyle=look.dash,
+                  label=look.label)  # fmt: skip
+    goal, _, guided = _crossings(lines)
+    axes.axhline(goal, color=paint("soft"), linestyle=":", linewidth=1)
+    if guided:
+        axes.axvline(guided, color=paint("soft"), linestyle=":", linewidth=1)
+    axes.set(xlabel="training step", ylabel="exactly solved, %", ylim=(-2, 102))
+    axes.legend()
+
+
+def _draw_loss(losses: Sequence[tuple[int, float]], axes: Any) -> None:
+    axes.plot(*zip(*losses, strict=True), color=paint("deterministic"), linewidth=1)
+    axes.set(xlabel="training step", ylabel="loss on the training rows")

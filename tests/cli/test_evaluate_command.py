@@ -1,0 +1,163 @@
+"""tiltrm evaluate: tables, JSON, a store that is gone on with, and bad input in one sentence."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+from tiltrm.evaluate import Store, scale
+from tiltrm.evaluate import run as compute
+from tiltrm.tasks import Sudoku
+
+SMALL = ("--set", "outer_steps=3", "particles=3", "--folds", "2", "--seeds", "2")
+
+
+@pytest.fixture(scope="module")
+def data(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    """Five puzzles with answers and without."""
+    task = Sudoku(2)
+    rows = [tuple(map(task.decode, task.generate(seed))) for seed in range(5)]
+    where = tmp_path_factory.mktemp("data")
+    (where / "test.csv").write_text("question,answer\n" + "".join(f"{q},{a}\n" for q, a in rows))
+    (where / "plain.txt").write_text("".join(f"{q}\n" for q, _ in rows))
+    (where / "empty.csv").write_text("question,answer\n")
+    return {path.stem: path for path in where.iterdir()}
+
+
+def test_the_table(tiltrm: Any, folder: str, data: dict[str, Path]) -> None:
+    code, out, err = tiltrm("evaluate", "--model", folder, "--data", data["test"], *SMALL)
+    assert (code, err) == (0, "")
+    rows, tests = out.split("\n\n")
+    methods = ["deterministic", "unguided", "guided", "adaptive"]
+    named = [line.split()[:2] for line in rows.splitlines()[1:5]]
+    assert named == [["test", f"{method},"] for method in methods]
+    assert rows.splitlines()[1].split()[-1] == "9.0"  # one trajectory, 3 steps of 3 evaluations
+    assert rows.splitlines()[3].split()[-1] == "27.0"
+    assert len(tests.splitlines()) == 2 + 3  # the others against the first
+
+
+def test_json_steps_and_settings_of_ones_own(
+    tiltrm: Any, folder: str, data: dict[str, Path]
+) -> None:
+    methods = ("deterministic", "ptrm:particles=5,select=majority", "ptrm", "symmetry:copies=2")
+    code, out, _ = tiltrm(
+        "evaluate", "--model", folder, "--data", data["test"], *SMALL, "--method", *methods,
+        "--json", "--by-step", "--limit", "4", "--split", "Test",
+    )  # fmt: skip
+    found = json.loads(out)
+    assert code == 0
+    main = [row for row in found["rows"] if row["split"] == "Test"]
+    assert [row["method"] for row in main] == ["deterministic", "ptrm", "ptrm", "symmetry"]
+    assert [row["evaluations"]["mean"] for row in main] == [9, 45, 27, 18]
+    assert [row["runs"] for row in main] == [2, 4, 4, 4]
+    assert {row["puzzles"] for row in main} == {4}
+    assert main[1]["settings"]["select"] == "majority"
+    assert [test["second"] for test in found["paired"]] == ["deterministic, outer_steps 3"] * 3
+    assert {len(curve["exact"]) for curve in found["by_step"]} == {3}
+
+
+def test_a_store_is_gone_on_with(
+    tiltrm: Any, folder: str, data: dict[str, Path], tmp_path: Path
+) -> None:
+    command = ("evaluate", "--model", folder, "--data", data["test"], *SMALL, "--store",
+               tmp_path / "s")  # fmt: skip
+    _, whole, _ = tiltrm(*command)
+    store = Store(tmp_path / "s")
+    jobs = store.jobs()
+    assert len(jobs) == 2 + 4 + 4 + 4
+    before = {job.key: (tmp_path / "s" / f"{job.key}.parquet").stat().st_mtime_ns for job in jobs}
+    for job in jobs[:3]:
+        (tmp_path / "s" / f"{job.key}.parquet").unlink()
+    _, again, _ = tiltrm(*command)
+    assert again == whole
+    after = {job.key: (tmp_path / "s" / f"{job.key}.parquet").stat().st_mtime_ns for job in jobs}
+    assert sorted(key for key in before if before[key] != after[key]) == [j.key for j in jobs[:3]]
+
+
+def test_a_damaged_shard_is_named_and_computed_again(
+    tiltrm: Any, folder: str, data: dict[str, Path], tmp_path: Path
+) -> None:
+    command = ("evaluate", "--model", folder, "--data", data["test"], *SMALL, "--store", tmp_path)
+    _, whole, _ = tiltrm(*command)
+    path = sorted(tmp_path.glob("*.parquet"))[0]
+    path.write_bytes(path.read_bytes()[:100])
+    code, again, err = tiltrm(*command)
+    assert (code, again) == (0, whole)
+    assert len(err.splitlines()) == 1
+    assert path.name in err
+
+
+def bad_inputs(data: dict[str, Path], tmp_path: Path) -> dict[str, tuple[object, ...]]:
+    (tmp_path / "file").write_text("")
+    known = ("--data", data["test"])
+    return {
+        "no data": (),
+        "missing file": ("--data", tmp_path / "absent.csv"),
+        "no labels": ("--data", data["plain"]),
+        "no puzzles": ("--data", data["empty"]),
+        "unknown method": (*known, "--method", "magic"),
+        "unknown setting": (*known, "--set", "magic=1"),
+        "unknown setting of a method": (*known, "--method", "guided:magic=1"),
+        "a setting that none has": (*known, "--method", "guided", "--set", "copies=2"),
+        "no value": (*known, "--set", "noise"),
+        "out of range": (*known, "--set", "noise=-1"),
+        "not a number": (*known, "--set", "noise=loud"),
+        "NaN": (*known, "--set", "noise=NaN"),
+        "half a particle": (*known, "--set", "particles=1.5"),
+        "unknown guide": (*known, "--method", "guided", "--set", "guide=magic"),
+        "too many copies": (*known, "--method", "symmetry", "--set", "copies=5000"),
+        "no step to watch": (*known, "--method", "symmetry", "--by-step"),
+        "folds beyond puzzles": (*known, "--folds", "6"),
+        "folds beyond the limit": (*known, "--folds", "3", "--limit", "2"),
+        "no folds": (*known, "--folds", "0"),
+        "no seeds": (*known, "--seeds", "0"),
+        "no puzzles asked": (*known, "--limit", "0"),
+        "not a whole number": (*known, "--seeds", "few"),
+        "a store that is a file": (*known, "--store", tmp_path / "file"),
+        "a store below a file": (*known, "--store", tmp_path / "file" / "s"),
+        "missing model": (*known, "--model", tmp_path / "absent"),
+        "another task": (*known, "--task", "maze"),
+        "no such task": (*known, "--task", "chess"),
+        "no such device": (*known, "--device", "abacus"),
+    }
+
+
+def test_bad_input(tiltrm: Any, folder: str, data: dict[str, Path], tmp_path: Path) -> None:
+    for name, arguments in bad_inputs(data, tmp_path).items():
+        code, out, err = tiltrm("evaluate", "--model", folder, *arguments)
+        assert (code, out, len(err.splitlines())) == (2, "", 1), (name, err)
+        assert err.startswith("tiltrm"), name
+
+
+def test_nothing_is_kept_unless_asked(
+    tiltrm: Any, folder: str, data: dict[str, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("TMPDIR", str(tmp_path))
+    tiltrm("evaluate", "--model", folder, "--data", data["test"], *SMALL, "--method", "guided")
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("flags", "wanted"),
+    [(("--ray",), (None, None)), (("--ray", "auto", "--device", "cpu"), ("auto", 0))],
+)
+def test_a_cluster_is_asked(
+    tiltrm: Any, folder: str, data: dict[str, Path], monkeypatch: pytest.MonkeyPatch,
+    flags: tuple[str, ...], wanted: tuple[object, ...],
+) -> None:  # fmt: skip
+    """Here it is this process that answers."""
+    asked: list[tuple[object, ...]] = []
+
+    def cluster(
+        jobs: Any, store: Store, address: str | None, *, gpus: int | None, **_: Any
+    ) -> None:
+        asked.append((address, gpus))
+        compute(jobs, store, torch.device("cpu"))
+
+    monkeypatch.setattr(scale, "run", cluster)
+    command = ("evaluate", "--model", folder, "--data", data["test"], *SMALL, "--method", "guided")
+    assert tiltrm(*command, *flags) == tiltrm(*command)
+    assert asked == [wanted]

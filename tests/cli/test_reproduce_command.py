@@ -1,0 +1,147 @@
+"""tiltrm reproduce: everything on a CPU, again from the store, without extras, and bad input."""
+
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from tiltrm.cli import main
+from tiltrm.report.catalogue import ITEMS
+from tiltrm.report.names import NAMES
+
+Run = Callable[..., tuple[int, str, str]]
+BLOCKED = """
+import sys
+sys.modules["matplotlib"] = sys.modules["pyarrow"] = None
+import importlib.util
+real = importlib.util.find_spec
+importlib.util.find_spec = lambda name, *rest: None if name == "pyarrow" else real(name, *rest)
+from tiltrm.cli import main
+code = main(sys.argv[1:])
+assert not [name for name in sys.modules if name.startswith(("matplotlib.", "pyarrow."))]
+sys.exit(code)
+"""
+
+
+def contents(folder: Path) -> dict[str, bytes]:
+    return {path.name: path.read_bytes() for path in folder.iterdir() if path.is_file()}
+
+
+@pytest.fixture(scope="module")
+def everything(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """`reproduce all --tiny`, once; the folder has `store` and `out`."""
+    pytest.importorskip("matplotlib", reason="figures need matplotlib")
+    folder = tmp_path_factory.mktemp("all")
+    places = ("--store", folder / "store", "--out", folder / "out")
+    assert main(["reproduce", "all", "--tiny", "--device", "cpu", *map(str, places)]) == 0
+    return folder
+
+
+def test_all_of_it_is_there(everything: Path) -> None:
+    files = contents(everything / "out")
+    html = files["index.html"].decode()
+    assert tuple(ITEMS) == NAMES
+    for name in NAMES:
+        assert f"{name}.csv" in files
+        assert f'<section id="{name}"' in html
+        assert f"tiltrm reproduce {name} --store DIR --out DIR --tiny" in html
+        assert (f"{name}.png" in files) == (name not in ("fig5", "fig8"))  # no mazes, no scan
+    assert "Maze-Hard is left out" in html
+    assert "give --scan" in html
+    assert "say only that all runs" in html
+    assert str(everything) not in html
+
+
+def test_a_store_that_is_full_is_only_drawn_and_a_new_one_gives_the_same(
+    everything: Path, tiltrm: Run, tmp_path: Path
+) -> None:
+    """The same bytes, whether drawn again or computed anew in another place."""
+    some = ("table1", "fig7")
+    first = tmp_path / "first"
+    again = ("--store", everything / "store", "--out", first)
+    code, out, err = tiltrm("reproduce", *some, "--tiny", *again)
+    assert (code, err) == (0, "")
+    assert "the store has all that is needed" in out
+    anew = ("--store", tmp_path / "store", "--out", tmp_path / "second")
+    code, out, _ = tiltrm("reproduce", *reversed(some), "--tiny", "--device", "cpu", *anew)
+    assert code == 0
+    assert "table1: 10 jobs, about 2,448 evaluations" in out
+    assert contents(first) == contents(tmp_path / "second")
+    assert (
+        contents(everything / "out").items()
+        >= {name: text for name, text in contents(first).items() if name.endswith(".csv")}.items()
+    )
+
+
+def test_computing_needs_no_extras_and_drawing_goes_on_from_there(
+    everything: Path, tiltrm: Run, tmp_path: Path
+) -> None:
+    store = tmp_path / "store"
+    alone = [sys.executable, "-c", BLOCKED, "reproduce", "fig4", "--tiny", "--compute-only"]
+    done = subprocess.run(
+        [*alone, "--store", str(store), "--device", "cpu"], capture_output=True, text=True,
+        env={**os.environ, "OMP_NUM_THREADS": "1"}, check=False,
+    )  # fmt: skip
+    assert (done.returncode, done.stderr) == (0, "")
+    assert {path.suffix for path in store.iterdir() if path.is_file()} == {".safetensors"}
+    code, out, err = tiltrm(
+        "reproduce", "fig4", "--tiny", "--store", store, "--out", tmp_path / "o"
+    )
+    assert (code, err) == (0, "")
+    assert "the store has all that is needed" in out
+    assert contents(tmp_path / "o")["fig4.csv"] == contents(everything / "out")["fig4.csv"]
+
+
+def test_settings_chosen_on_val_are_written_down_and_used(
+    everything: Path, tiltrm: Run, tmp_path: Path
+) -> None:
+    own = everything / "store" / "tiny"
+    code, out, err = tiltrm(
+        "reproduce", "table1", "--tiny", "--choose", "--compute-only", "--device", "cpu",
+        "--model", own / "model", "--data", own / "puzzles.csv", "--val", own / "puzzles.csv",
+        "--store", tmp_path / "store",
+    )  # fmt: skip
+    assert (code, err) == (0, "")
+    assert "chosen on val: beta 0.1, noise 0.1" in out  # all solve none, so the first stands
+    assert (tmp_path / "store" / "chosen-sudoku4.json").exists()
+    assert "table1: 10 jobs" in out
+
+
+def test_bad_input_is_one_sentence(tiltrm: Run, folder: str, tmp_path: Path) -> None:
+    store = ("--store", tmp_path / "store")
+    (tmp_path / "file").write_text("not a record\n")
+    for wrong, said in (
+        (("fig9",), "items are frontier"),
+        (("fig8", "--scan", tmp_path / "absent"), "absent"),
+        (("fig5", "--metrics", tmp_path / "file"), "expected a record of tiltrm train"),
+        (("fig8", "--out", tmp_path / "file"), "--out must be a folder"),
+        (("table1", "--tiny", "--choose"), "--val"),
+        (("table1", "--tiny", "--quick"), "not allowed"),
+        (("frontier", "--frontier-puzzles", "0"), "at least 1"),
+        (("table1", "--model", folder, "--data", tmp_path / "absent"), "absent"),
+        (("table1", "--tiny", "--maze", tmp_path / "absent"), "absent"),
+        (("fig1", "--store", tmp_path / "file"), "store must be a folder"),
+        ((), "ITEM"),
+    ):
+        code, _, err = tiltrm("reproduce", *store, "--out", tmp_path / "out", *wrong)
+        assert (code, len(err.splitlines())) == (2, 1), (wrong, err)
+        assert said in err
+
+
+def test_without_matplotlib_it_says_so_before_computing(
+    tiltrm: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
+    code, out, err = tiltrm("reproduce", "table1", "--tiny", "--store", tmp_path / "s", "--out",
+                            tmp_path / "o")  # fmt: skip
+    assert (code, out) == (2, "")
+    assert "pip install 'tiltrm[report]'" in err
+    assert not (tmp_path / "s").exists()
+
+
+def test_the_command_line_starts_without_loading_it() -> None:
+    light = "import sys, tiltrm.cli.reproduce_command; sys.exit('tiltrm.evaluate' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", light], check=False).returncode == 0

@@ -1,0 +1,75 @@
+"""A job's settings are all of a method's settings, in one form only."""
+
+import math
+from typing import Any
+
+import pytest
+
+from tiltrm.errors import SettingsError
+from tiltrm.evaluate import METHODS
+from tiltrm.evaluate.options import NAMES, complete
+
+GIVEN: dict[str, dict[str, Any]] = {
+    "guided": {"noise": 1, "placement": "latent"},
+    "adaptive": {"particles": 16, "outer_steps": 30, "halt_above": 1},
+    "symmetry": {"copies": 3},
+    "diagnose": {"noises": [0.1, 0.2]},
+}
+
+
+def test_every_name_is_a_method() -> None:
+    assert set(NAMES) == set(METHODS)
+
+
+@pytest.mark.parametrize("task", ["sudoku", "maze"])
+@pytest.mark.parametrize("method", [*NAMES, "diagnose"])
+def test_complete_settings_are_complete(method: str, task: str) -> None:
+    for given in ({}, GIVEN.get(method, {})):
+        whole = complete(method, given, task)
+        assert complete(method, whole, task) == whole
+
+
+def test_whole_numbers_where_numbers_are_meant() -> None:
+    one, other = complete("guided", {"noise": 1}, "sudoku"), complete("guided", {}, "sudoku")
+    assert (one["noise"], type(one["noise"])) == (1.0, float)
+    assert type(complete("guided", {"particles": 4}, "sudoku")["particles"]) is int
+    assert (other["noise"], other["beta"]) == (0.3, 0.25)
+
+
+def test_mazes_have_their_own() -> None:
+    assert complete("guided", {}, "maze")["noise"] == 0.5
+    assert complete("guided", {}, "maze")["beta"] == 1.0
+    assert complete("ptrm", {}, "maze")["noise"] == 1.0
+    assert complete("halt_first", {}, "maze")["noise"] == 0.5
+    assert complete("diagnose", {}, "maze")["beta"] == 1.0
+    assert complete("adaptive", {}, "maze")["beta"] == 1.0
+
+
+def test_the_size_of_a_plan_becomes_its_stages() -> None:
+    whole = complete("adaptive", {"particles": 4, "outer_steps": 30}, "sudoku")
+    assert "particles" not in whole
+    assert max(stage[0] for stage in whole["stages"]) == 4
+    assert sum(stage[1] for stage in whole["stages"]) == 30
+
+
+@pytest.mark.parametrize(
+    ("method", "given"),
+    [
+        ("magic", {}), ("deterministic", {"noise": 0.1}), ("guided", {"copies": 2}),
+        ("guided", {"noise": -1}), ("guided", {"noise": "much"}), ("guided", {"noise": 10**400}),
+        ("guided", {"particles": 2.0}), ("guided", {"particles": True}), ("guided", {"guide": 3}),
+        ("guided", {"placement": "nowhere"}), ("guided", {"by_step": 1}),
+        ("guided", {"outer_steps": 10**9}), ("guided", {"select": ["map"]}),
+        ("ptrm", {"select": "loudest"}), ("symmetry", {"copies": 0}),
+        ("symmetry", {"copies": "all"}), ("symmetry", {"select": "map"}),
+        ("symmetry", {"by_step": True}), ("halt_first", {"halt_above": math.nan}),
+        ("halt_first", {"particles": 0}), ("halt_first", {"noise": None}),
+        ("halt_first", {"halt_above": "high"}), ("adaptive", {"stages": 3}),
+        ("adaptive", {"stages": []}), ("adaptive", {"stages": [[1]]}), ("adaptive", {"noise": -1}),
+        ("adaptive", {"halt_above": "x"}), ("diagnose", {"rooted": -1}),
+        ("diagnose", {"noises": "x"}), ("diagnose", {"guides": "halting"}),
+    ],
+)  # fmt: skip
+def test_what_makes_no_sense(method: str, given: dict[str, Any]) -> None:
+    with pytest.raises(SettingsError):
+        complete(method, given, "sudoku")

@@ -1,0 +1,181 @@
+"""Whatever is killed, resumed or reordered, the tables are the same to the byte."""
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+from tiltrm.data import Puzzles
+from tiltrm.data.splits import checksum
+from tiltrm.diagnose import diagnose
+from tiltrm.errors import CheckpointError, DataError, SettingsError
+from tiltrm.evaluate import Job, Store, examine, plans, run, summarise
+from tiltrm.evaluate.run import Sources, do
+from tiltrm.evaluate.subject import fingerprint
+from tiltrm.explore import Exploration
+from tiltrm.model import load, save
+from tiltrm.model.trm import TRM
+
+from .toys import Wells, a_subject
+
+CPU = torch.device("cpu")
+
+
+@pytest.fixture
+def known(model: Wells, puzzles: Puzzles, monkeypatch: pytest.MonkeyPatch) -> Iterator[list[Job]]:
+    """Jobs of several methods; their model and their puzzles are the toys."""
+    monkeypatch.setattr(Sources, "model", lambda self, job: model)
+    monkeypatch.setattr(Sources, "puzzles", lambda self, job: puzzles)
+    subject = a_subject(12)
+    settings = {"outer_steps": 4, "by_step": True}
+    return iter([[
+        *plans.jobs(subject, "deterministic", settings, folds=3),
+        *plans.jobs(subject, "guided", {**settings, "particles": 4}, folds=3, seeds=2),
+        *plans.jobs(subject, "halt_first", {"outer_steps": 6}, folds=3, seeds=2),
+    ]])  # fmt: skip
+
+
+def table(jobs: list[Job], folder: Path) -> bytes:
+    """Everything that a table is made of."""
+    shards = Store(folder).read(jobs)
+    text = json.dumps([row.as_dict() for row in summarise(shards)]).encode()
+    for shard in shards:
+        for name, column in sorted(shard.columns.items()):
+            if column is not None:
+                text += name.encode() + column.tobytes() if column.dtype != object else b""
+    return text
+
+
+class Killed(BaseException):
+    """As a signal would."""
+
+
+@pytest.mark.parametrize("after", [0, 1, 7])
+def test_killed_and_resumed(
+    known: Iterator[list[Job]], tmp_path: Path, after: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    jobs = next(known)
+    run(jobs, Store(tmp_path / "one"), CPU)
+    done: list[str] = []
+    write = Store.write
+
+    def dying(self: Store, job: Job, *rest: Any) -> None:
+        if len(done) == after:
+            raise Killed
+        done.append(job.key)
+        write(self, job, *rest)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Store, "write", dying)
+        with pytest.raises(Killed):
+            run(jobs, Store(tmp_path / "two"), CPU)
+    assert len(Store(tmp_path / "two").missing(jobs)) == len(jobs) - after
+    again: list[str] = []
+    monkeypatch.setattr(
+        Store, "write", lambda self, job, *rest: (again.append(job.key), write(self, job, *rest))
+    )
+    run(list(reversed(jobs)), Store(tmp_path / "two"), CPU)
+    assert set(done).isdisjoint(again)
+    assert len(done) + len(again) == len(jobs)
+    assert table(jobs, tmp_path / "one") == table(jobs, tmp_path / "two")
+
+
+def test_a_second_run_computes_nothing(
+    known: Iterator[list[Job]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    jobs = next(known)
+    ticks: list[tuple[float, int]] = []
+    run(jobs, Store(tmp_path), CPU, lambda done, of: ticks.append((done, of)))
+    assert ticks == sorted(ticks)
+    assert ticks[-1] == (len(jobs), len(jobs))
+    monkeypatch.setattr(Sources, "model", None)
+    run(jobs, Store(tmp_path), CPU)
+
+
+def test_about_says_how_and_does_not_enter_the_table(
+    known: Iterator[list[Job]], tmp_path: Path
+) -> None:
+    jobs = next(known)[:1]
+    run(jobs, Store(tmp_path), CPU)
+    (shard,) = Store(tmp_path).read(jobs)
+    assert set(shard.about) == {"commit", "tiltrm", "torch", "device", "seconds"}
+    assert shard.about["seconds"] > 0
+
+
+def write_csv(path: Path, puzzles: Puzzles) -> str:
+    decode = puzzles.task.decode
+    rows = zip(puzzles.questions, puzzles.labels(), strict=True)
+    path.write_text("question,answer\n" + "".join(f"{decode(q)},{decode(a)}\n" for q, a in rows))
+    return str(path)
+
+
+@pytest.fixture
+def files(toy: TRM, puzzles: Puzzles, tmp_path: Path) -> tuple[str, str]:
+    folder = save(toy, tmp_path / "toy", dtype=None)
+    return str(folder), write_csv(tmp_path / "known.csv", puzzles)
+
+
+def test_models_and_puzzles_are_known_by_their_content(
+    files: tuple[str, str], toy: TRM, puzzles: Puzzles, tmp_path: Path
+) -> None:
+    folder, data = files
+    subject = examine(folder, data, "Test")
+    assert (subject.task, subject.puzzles) == ("sudoku4", 12)
+    assert subject.checksum == checksum(puzzles)
+    assert subject.weights == fingerprint(toy) == fingerprint(load(folder))
+    (job,) = plans.jobs(subject, "deterministic", {"outer_steps": 1})
+    copy = str(save(toy, tmp_path / "copy", dtype=None))
+    (same,) = plans.jobs(examine(copy, data, "x"), "deterministic", {"outer_steps": 1})
+    assert same.key == job.key
+    other = str(save(toy, tmp_path / "other", dtype=None, decide_above=1.0))
+    assert examine(other, data, "Test").weights != subject.weights
+    write_csv(Path(data), puzzles.take(slice(0, 11)))
+    with pytest.raises(DataError, match="SHA-256"):
+        run([job], Store(tmp_path / "s"), CPU)
+    save(toy, folder, dtype=None, decide_above=1.0)
+    with pytest.raises(CheckpointError, match="expected the weights"):
+        run([job], Store(tmp_path / "s"), CPU)
+
+
+def test_a_diagnosis_is_a_shard_too(files: tuple[str, str], tmp_path: Path) -> None:
+    subject = examine(*files, "Test")
+    given = {"particles": 3, "outer_steps": 3, "noises": [0.2], "rooted": 1}
+    (job,) = plans.jobs(subject, "diagnose", given, limit=4)
+    store = Store(tmp_path / "s")
+    run([job], store, CPU)
+    (shard,) = store.read([job])
+    found = json.loads(shard["figures"][0])
+    model, data = Sources(CPU).model(job), Sources(CPU).puzzles(job)
+    small = Exploration(particles=3, outer_steps=3)
+    wanted = diagnose(model, data.questions[:4], data.labels()[:4], task=data.task, settings=small,
+                      noises=[0.2], rooted=1)  # fmt: skip
+    assert found == json.loads(wanted.as_json())
+    assert summarise([shard]) == []
+
+
+def test_what_only_the_model_can_tell_is_told_before_anything_is_computed(
+    files: tuple[str, str], tmp_path: Path
+) -> None:
+    subject = examine(*files, "Test")
+    good = plans.jobs(subject, "deterministic", {"outer_steps": 1})
+    for bad in (
+        plans.jobs(subject, "guided", {"guide": "magic"}),
+        plans.jobs(subject, "diagnose", {"guides": ["magic"]}),
+    ):
+        store = Store(tmp_path / "s")
+        with pytest.raises(SettingsError, match="guide must be"):
+            run([*good, *bad], store, CPU)
+        assert store.jobs() == []
+
+
+def test_do_is_a_function_of_the_job(
+    known: Iterator[list[Job]], model: Wells, puzzles: Puzzles
+) -> None:
+    for job in next(known):
+        one, other = do(job, model, puzzles), do(job, model, puzzles)
+        for name, column in one.items():
+            if isinstance(column, torch.Tensor):
+                assert torch.equal(column, other[name]), name  # type: ignore[arg-type]

@@ -1,0 +1,212 @@
+"""A shard is there whole or not there; what is not whole is named, moved aside, and missing."""
+
+import os
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+from tiltrm.errors import DataError, SettingsError
+from tiltrm.evaluate import Job, Store, shards, store
+
+from .toys import a_job
+
+COLUMNS: dict[str, Any] = {
+    "puzzle": torch.tensor([3, 5, 8]),
+    "exact": torch.tensor([True, False, True]),
+    "oracle": None,
+    "confidence": torch.tensor([0.25, 1.0, 0.0]),
+    "decided_by": ["budget", "halting", "budget"],
+    "exact_by_step": torch.tensor([[True, False], [False, False], [True, True]]),
+    "oracle_by_step": torch.zeros(3, 0, dtype=torch.bool),
+    "terminal_entropy": torch.tensor([[0.5], [0.125], [1.0]], dtype=torch.float16),
+    "path_entropy": torch.zeros(3, 0, dtype=torch.float16),
+    "answer": torch.tensor([[2, 3], [4, 5], [2, 2]], dtype=torch.uint8),
+}
+ABOUT = {"seconds": 1.5, "device": "CPU"}
+
+
+@pytest.fixture
+def without_pyarrow(monkeypatch: pytest.MonkeyPatch) -> pytest.MonkeyPatch:
+    for module in (shards, store):
+        monkeypatch.setattr(module, "have_pyarrow", lambda: False)
+    return monkeypatch
+
+
+def same(columns: shards.Columns) -> bool:
+    """Whether these are COLUMNS, types and shapes too."""
+    wanted = shards.as_columns(COLUMNS)
+    for name, column in wanted.items():
+        got = columns[name]
+        if column is None or got is None:
+            assert column is got, name
+            continue
+        assert (got.dtype, got.shape) == (column.dtype, column.shape), name
+        assert (got == column).all(), name
+    return set(columns) == set(wanted)
+
+
+def test_what_is_written_is_read(tmp_path: Path) -> None:
+    job = a_job()
+    here = Store(tmp_path / "new" / "folder")
+    assert here.missing([job, job]) == [job]
+    here.write(job, COLUMNS, ABOUT)
+    assert [path.name for path in here.folder.iterdir()] == [f"{job.key}.parquet"]
+    (shard,) = Store(here.folder).read([job])
+    assert same(shard.columns)
+    assert (shard.job, shard.about, here.jobs()) == (job, ABOUT, [job])
+
+
+def test_a_shard_takes_the_names_of_the_job_that_asks(tmp_path: Path) -> None:
+    here = Store(tmp_path)
+    here.write(a_job(split="val", data="x"), COLUMNS, ABOUT)
+    asked = a_job(split="Test", data="y")
+    assert here.read([asked])[0].job == asked
+
+
+def test_safetensors_where_pyarrow_is_missing_and_parquet_later(
+    tmp_path: Path, without_pyarrow: pytest.MonkeyPatch
+) -> None:
+    job = a_job()
+    Store(tmp_path).write(job, COLUMNS, ABOUT)
+    assert [path.name for path in tmp_path.iterdir()] == [f"{job.key}.safetensors"]
+    assert Store(tmp_path).has(job)
+    assert same(Store(tmp_path).read([job])[0].columns)
+    without_pyarrow.undo()
+    packed = Store(tmp_path)
+    assert [path.name for path in tmp_path.iterdir()] == [f"{job.key}.parquet"]
+    (shard,) = packed.read([job])
+    assert same(shard.columns)
+    assert (shard.job, shard.about) == (job, ABOUT)
+
+
+def test_parquet_counts_as_done_where_it_cannot_be_opened(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    Store(tmp_path).write(a_job(), COLUMNS, ABOUT)
+    for module in (shards, store):
+        monkeypatch.setattr(module, "have_pyarrow", lambda: False)
+    assert Store(tmp_path).has(a_job())
+    with pytest.raises(SettingsError, match="pip install"):
+        Store(tmp_path).read([a_job()])
+
+
+@pytest.mark.parametrize("packed", [True, False])
+@pytest.mark.parametrize("share", [0.0, 0.5, 0.95])
+def test_half_a_file_is_no_shard(
+    tmp_path: Path, share: float, packed: bool, without_pyarrow: pytest.MonkeyPatch
+) -> None:
+    if packed:
+        without_pyarrow.undo()
+    job, told = a_job(), list[str]()
+    Store(tmp_path).write(job, COLUMNS, ABOUT)
+    (path,) = tmp_path.iterdir()
+    whole = path.read_bytes()
+    path.write_bytes(whole[: int(share * len(whole))])
+    here = Store(tmp_path, told.append)
+    assert here.missing([job]) == [job]
+    assert len(told) == 1
+    assert path.name in told[0]
+    assert here.jobs() == []
+    (aside,) = tmp_path.iterdir()
+    assert aside.name.endswith(".damaged")
+    assert aside.read_bytes() == whole[: int(share * len(whole))]
+    here.write(job, COLUMNS, ABOUT)
+    assert same(here.read([job])[0].columns)
+
+
+def test_a_flipped_bit_is_noticed_or_does_no_harm(tmp_path: Path) -> None:
+    Store(tmp_path).write(a_job(), COLUMNS, ABOUT)
+    (path,) = tmp_path.iterdir()
+    whole, noticed = path.read_bytes(), 0
+    for place in range(4, len(whole), 41):
+        data = bytearray(whole)
+        data[place] ^= 1
+        path.write_bytes(bytes(data))
+        here = Store(tmp_path, lambda sentence: None)
+        if here.has(a_job()):
+            assert same(here.read([a_job()])[0].columns), place
+        else:
+            noticed += 1
+    assert noticed > len(whole) / 41 / 4
+
+
+def test_a_file_that_is_another_jobs(tmp_path: Path) -> None:
+    here, told = Store(tmp_path), list[str]()
+    here.write(a_job(seed=1), COLUMNS, ABOUT)
+    (tmp_path / f"{a_job(seed=1).key}.parquet").rename(tmp_path / f"{a_job().key}.parquet")
+    here.tell = told.append
+    assert not here.has(a_job())
+    assert a_job(seed=1).key in told[0]
+
+
+def test_files_that_are_no_shards_are_left_alone(tmp_path: Path) -> None:
+    for name in ("notes.txt", "mine.parquet", "chosen-sudoku.json"):
+        (tmp_path / name).write_text("x")
+    here = Store(tmp_path)
+    assert (here.jobs(), len(list(tmp_path.iterdir()))) == ([], 3)
+
+
+class Killed(BaseException):
+    """As a signal would."""
+
+
+@pytest.mark.parametrize("where", ["encode", "flush", "replace"])
+def test_killed_while_writing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, where: str) -> None:
+    def die(*_: object) -> None:
+        raise Killed
+
+    def unlink(self: Path, missing_ok: bool = False) -> None:
+        """Nobody tidies up after a kill."""
+
+    here, job = Store(tmp_path), a_job()
+    with monkeypatch.context() as patch:
+        patch.setattr(Path, "unlink", unlink)
+        patch.setattr(*((os, where) if where == "replace" else (store, where)), die)
+        with pytest.raises(Killed):
+            here.write(job, COLUMNS, ABOUT)
+    left = list(tmp_path.iterdir())
+    assert all(path.suffix == ".part" for path in left)
+    assert Store(tmp_path).missing([job]) == [job]
+    assert Store(tmp_path).jobs() == []
+    for path in left:
+        os.utime(path, (0, 0))
+    Store(tmp_path)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_writer_of_this_moment_is_not_disturbed(tmp_path: Path) -> None:
+    (tmp_path / f"{a_job().key}.00000000.part").write_bytes(b"PAR1")
+    assert Store(tmp_path).missing([a_job()]) == [a_job()]
+    assert len(list(tmp_path.iterdir())) == 1
+
+
+def test_missing_shards_are_asked_for(tmp_path: Path) -> None:
+    with pytest.raises(DataError, match=f"expected the shard {a_job().key}"):
+        Store(tmp_path).read([a_job()])
+
+
+def test_a_store_that_is_a_file(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    for bad in (tmp_path / "file", tmp_path / "file" / "below"):
+        with pytest.raises(DataError, match="must be a folder"):
+            Store(bad)
+
+
+def test_a_full_disk_is_one_sentence(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(*_: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    here = Store(tmp_path)
+    monkeypatch.setattr(store, "flush", full)
+    with pytest.raises(DataError, match="No space left on device; make room"):
+        here.write(a_job(), COLUMNS, ABOUT)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_jobs_are_missing_once_and_in_order(tmp_path: Path) -> None:
+    here = Store(tmp_path)
+    jobs: list[Job] = [a_job(seed=seed) for seed in (2, 0, 1, 0, 2)]
+    here.write(jobs[2], COLUMNS, ABOUT)
+    assert here.missing(jobs) == jobs[:2]

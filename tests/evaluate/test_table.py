@@ -1,0 +1,43 @@
+"""Tables for a terminal say what the rows say."""
+
+from tiltrm.evaluate import Paired, by_step, summarise
+from tiltrm.evaluate.table import Comparison, of_comparisons, of_curves, of_rows
+
+from .test_summary import BASE, GUIDED
+from .toys import a_job, a_shard
+
+
+def test_rows() -> None:
+    lines = of_rows(summarise([*BASE, *GUIDED])).splitlines()
+    assert lines[0].split() == [
+        "split", "method", "puzzles", "runs", "exact", "%", "oracle", "%", "evaluations",
+    ]  # fmt: skip
+    assert "valid" not in lines[0]
+    assert lines[2].split() == [
+        "Test", "guided", "6", "4", "66.67", "±", "0.00", "83.33", "±", "19.25", "4.7",
+    ]  # fmt: skip
+    assert " - " in lines[1]
+    assert lines[3].startswith("DF")
+    assert len({line.rstrip()[-1] for line in lines[1:]} & {" "}) == 0
+
+
+def test_mazes_show_three_measures() -> None:
+    shard = a_shard(a_job(), [0, 1], [1, 0], shortest=BASE[0]["exact"][:2] | True)
+    head, line = of_rows(summarise([shard])).splitlines()
+    assert "shortest %" in head
+    assert "100.00" in line
+
+
+def test_comparisons() -> None:
+    found = Comparison("Test", "guided", "base", Paired(10, 0.12, 0.1, 0.14, 1220, 3, 0.0))
+    line = of_comparisons([found]).splitlines()[1]
+    assert "+12.00" in line
+    assert "[+10.00, +14.00]" in line
+    assert "1,220" in line
+    assert line.endswith("< 1e-300")
+
+
+def test_curves() -> None:
+    lines = of_curves(by_step([*BASE, *GUIDED])).splitlines()
+    assert len(lines) == 3
+    assert lines[1].split()[:2] == ["1", "33.33"]

@@ -1,0 +1,1 @@
+"""Tests of the drawings, on shards made by hand."""
