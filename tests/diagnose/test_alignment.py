@@ -15,10 +15,11 @@ DRAW = torch.Generator().manual_seed(0)
 
 def clouds(count: int, particles: int = 6, scale: float = 2.0) -> tuple[Tensor, Tensor, Tensor]:
     """Normalised log-weights, scores and outcomes, all (cloud, particle)."""
-    weights = torch.rand(count, particles, generator=DRAW).double() + 0.01
+    draw = torch.Generator().manual_seed(count)  # the same whichever tests ran before
+    weights = torch.rand(count, particles, generator=draw).double() + 0.01
     log_weights = (weights / weights.sum(-1, keepdim=True)).log()
-    score = scale * torch.randn(count, particles, generator=DRAW).double()
-    return log_weights, score, torch.rand(count, particles, generator=DRAW) < 0.5
+    score = scale * torch.randn(count, particles, generator=draw).double()
+    return log_weights, score, torch.rand(count, particles, generator=draw) < 0.5
 
 
 def loop_tilt(log_weights: Tensor, score: Tensor, t: float) -> list[float]:
@@ -95,7 +96,8 @@ def test_no_mass_shift_exceeds_the_spread_bound(beta: float, scale: float) -> No
     shift = alignment.mass(tilted, success) - alignment.mass(log_weights, success)
     bound = alignment.spread_bound(log_weights, score, beta)
     assert (shift.abs() <= bound + 1e-12).all()
-    assert (shift.abs() > 0.3 * bound).any()  # it is a bound worth having
+    worth_having = bound < 1.0
+    assert not worth_having.any() or (shift.abs() > 0.3 * bound)[worth_having].any()
 
 
 def test_moved_is_the_largest_shift_onto_any_set() -> None:

@@ -86,7 +86,7 @@ def test_stream_shows_every_step_then_the_result(service: Service, toy: TRM) -> 
     steps = [data for name, data in events if name == "step"]
     assert [step["step"] for step in steps] == list(range(1, 29))
     assert [step["stage"] for step in steps] == [0] * 24 + [1] * 4
-    assert steps[24]["fresh"] == [False, True, True, True]
+    assert steps[24]["fresh"] == [False, *[True] * 7]
     for step in steps:
         assert sum(step["weights"]) == pytest.approx(1.0, abs=1e-3)
         assert len(step["ancestors"]) == step["particles"]

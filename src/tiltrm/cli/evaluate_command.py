@@ -8,6 +8,7 @@ from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
+from tiltrm.cli.flags import RAY
 from tiltrm.cli.progress import Bar
 from tiltrm.device import choose
 from tiltrm.errors import SettingsError
@@ -43,9 +44,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--seeds", type=int, default=5, metavar="N", help="of the noise: 0, 1, ... (5)")
     add("--limit", type=int, metavar="N", help="the first so many puzzles")
     add("--store", metavar="DIR", help="folder that keeps the results (none is kept)")
-    add("--ray", nargs="?", const="", metavar="ADDRESS", help="spread the work over a Ray cluster: "
-        "HOST:PORT, auto for the one here, local for a new one (RAY_ADDRESS, else local)"
-        )  # fmt: skip
+    add("--ray", nargs="?", const="", metavar="ADDRESS", help=RAY)
     add("--device", default="auto", help="auto, cpu or cuda")
     add("--json", action="store_true", help="one object with every figure")
 
@@ -60,13 +59,13 @@ def run(arguments: argparse.Namespace) -> int:
         subject = examine(arguments.model, arguments.data, split, arguments.task)
         todo = _jobs(arguments, asked, subject)
         with Bar("evaluating", len(todo)) as bar:
-            _compute(arguments, todo, store, lambda done, of: bar(len(todo) - of + done))
+            compute_jobs(arguments, todo, store, lambda done, of: bar(len(todo) - of + done))
         shards = store.read(todo)
     print(json.dumps(figures(shards), allow_nan=False) if arguments.json else words(shards))
     return 0
 
 
-def _compute(
+def compute_jobs(
     arguments: argparse.Namespace, todo: Sequence[Job], store: Store, progress: Progress
 ) -> None:
     """Here, or on a cluster."""

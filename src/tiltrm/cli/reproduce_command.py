@@ -3,6 +3,7 @@
 import argparse
 from pathlib import Path
 
+from tiltrm.cli.flags import RAY
 from tiltrm.report.names import ALL, NAMES
 
 EPILOG = (
@@ -38,8 +39,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "write down what was chosen from what; the paper's are taken otherwise")  # fmt: skip
     add("--compute-only", action="store_true", help="fill the store and draw nothing; needs none "
         "of the extras")  # fmt: skip
-    add("--ray", nargs="?", const="auto", metavar="ADDRESS", help="spread the work over a Ray "
-        "cluster: the running one, or the one at an address")  # fmt: skip
+    add("--ray", nargs="?", const="", metavar="ADDRESS", help=RAY)
     add("--device", default="auto", help="auto, cpu or cuda")
 
 

@@ -7,12 +7,11 @@ from dataclasses import replace
 from itertools import accumulate
 from typing import Any
 
+from tiltrm.cli.evaluate_command import compute_jobs
 from tiltrm.cli.progress import Bar
 from tiltrm.cli.reproduce_command import DATA, MODEL
-from tiltrm.device import choose
 from tiltrm.errors import SettingsError
 from tiltrm.evaluate import Job, Store, plans
-from tiltrm.evaluate import run as compute
 from tiltrm.report import tiny, training
 from tiltrm.report.book import Cover
 from tiltrm.report.catalogue import ITEMS
@@ -58,7 +57,6 @@ def _compute(
     arguments: argparse.Namespace, jobs: Mapping[str, Sequence[Job]], evidence: Evidence
 ) -> None:
     """Say what is missing, and do it."""
-    device = choose(arguments.device)
     todo, costs = _announce(jobs, evidence)
     reached = [0.0, *accumulate(costs)]
     with Bar("computing", max(1, int(reached[-1]))) as bar:
@@ -67,12 +65,7 @@ def _compute(
             number = min(int(done), of - 1)
             bar(reached[number] + (done - number) * costs[number])
 
-        if arguments.ray is not None:
-            from tiltrm.evaluate import scale  # here, since Ray is an extra
-
-            scale.run(todo, evidence.store, arguments.ray, progress=tick)
-        else:
-            compute(todo, evidence.store, device, tick)
+        compute_jobs(arguments, todo, evidence.store, tick)
 
 
 def _names(items: Sequence[str]) -> list[str]:

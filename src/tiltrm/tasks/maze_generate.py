@@ -60,9 +60,8 @@ def _distances(free: list[bool], side: int, start: int) -> dict[int, int]:
 
 
 def _beside(cell: int, side: int) -> list[int]:
-    """Its neighbours: down, left, right, up."""
     row, column = divmod(cell, side)
-    steps = ((row < side - 1, side), (column > 0, -1), (column < side - 1, 1), (row > 0, -side))
+    steps = ((row > 0, -side), (row < side - 1, side), (column > 0, -1), (column < side - 1, 1))
     return [cell + step for inside, step in steps if inside]
 
 
@@ -74,6 +73,7 @@ def _text(free: list[bool], side: int, start: int, goal: int) -> tuple[str, str]
     left = _distances(free, side, goal)
     cell = start
     while left[cell] > 1:
-        cell = next(c for c in _beside(cell, side) if left.get(c) == left[cell] - 1)
+        nearer = {c - cell for c in _beside(cell, side) if left.get(c) == left[cell] - 1}
+        cell += next(step for step in (side, -1, 1, -side) if step in nearer)
         answer[cell] = "o"
     return "".join(question), "".join(answer)

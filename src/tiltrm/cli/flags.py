@@ -1,0 +1,6 @@
+"""What flags say that several commands have."""
+
+RAY = (
+    "spread the work over a Ray cluster: HOST:PORT, auto for the one here, local for a new one "
+    "(RAY_ADDRESS, else local)"
+)
