@@ -109,7 +109,7 @@ def test_guides_are_named_and_add_up(toy: TRM) -> None:
 
 @pytest.mark.parametrize("guide", ["", "hope", "halting+", "x*rules", "*rules", "nan*rules", "2*"])
 def test_unknown_guides_are_named_with_the_known_ones(toy: TRM, guide: str) -> None:
-    with pytest.raises(SettingsError, match="halting, confidence, residual, rules"):
+    with pytest.raises(SettingsError, match="halting, confidence, residual, rules, shortest"):
         solve(toy, TEXTS, guide=guide)
 
 
@@ -126,6 +126,13 @@ def test_halting_decides_above_the_given_then_the_calibrated_then_two(stubborn: 
     assert not decided(calibrated=3.0, halt=2.1)
     assert decided(0.0, calibrated=3.0, halt=0.5)
     assert not decided(0.0, calibrated=-1.0, halt=-0.5)
+
+
+def test_the_shortest_path_guides_mazes_alone(toy: TRM) -> None:
+    with pytest.raises(SettingsError, match="is for mazes"):
+        solve(toy, PUZZLE, guide="shortest")
+    guide = methods.parse_guide("halting + 2*shortest", toy, lambda: Maze(4))
+    assert callable(guide)
 
 
 def test_rules_decide_only_if_allowed(stubborn: Any) -> None:

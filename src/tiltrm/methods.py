@@ -22,7 +22,7 @@ from tiltrm.explore.adaptive import Adaptive, Stage
 from tiltrm.explore.decide import Judge, by_agreement, by_halting, by_rules
 from tiltrm.explore.guides import Guide
 from tiltrm.model.base import RecursiveModel
-from tiltrm.tasks import Task
+from tiltrm.tasks import Maze, Task
 
 ADAPTIVE = "adaptive"
 TILTED = Exploration(on_degenerate="abstain", entropy_every=0)
@@ -137,6 +137,7 @@ def parse_guide(text: str, model: RecursiveModel, task: Callable[[], Task]) -> G
         "confidence": lambda: guides.confidence(model),
         "residual": guides.residual,
         "rules": lambda: guides.rules(task().violations),
+        "shortest": lambda: guides.shortest(task().violations, _length_of(task())),
     }
     terms: list[Guide] = []
     for term in text.split("+"):
@@ -149,6 +150,12 @@ def parse_guide(text: str, model: RecursiveModel, task: Callable[[], Task]) -> G
             )
         terms.append(weight * known[name]())
     return reduce(add, terms)
+
+
+def _length_of(task: Task) -> Callable[[Tensor, Tensor], Tensor]:
+    if not isinstance(task, Maze):
+        raise SettingsError(f"the guide 'shortest' is for mazes, got {task.name}; try 'rules'")
+    return task.path_length
 
 
 def _number(text: str) -> float:

@@ -14,6 +14,7 @@ from tiltrm.explore.guides import (
     halting,
     residual,
     rules,
+    shortest,
     until_step,
 )
 from tiltrm.model.base import State
@@ -43,6 +44,15 @@ def test_formulas(model: TRM, tokens: Tensor, scene: tuple[State, Context]) -> N
     answers = model.decode(state.answer).argmax(-1)
     ones = ((answers == 1) & (tokens[:, None] != 1)).sum(-1)
     assert torch.equal(rules(count_ones)(*scene), -ones.float())
+
+
+def test_shortest_prefers_faultless_then_shorter_paths(scene: tuple[State, Context]) -> None:
+    """Faults 0 0 0: lengths 14 10 99; faults 0 3 1: length 7 alone counts; all broken: as rules."""
+    faults = torch.tensor([[0, 0, 0], [0, 3, 1], [2, 3, 1]]).repeat(2, 1)
+    cells = torch.tensor([[14, 10, 99], [7, 2, 2], [5, 5, 5]]).repeat(2, 1)
+    guide = shortest(lambda puzzle, answer: faults, lambda puzzle, answer: cells)
+    wanted = torch.tensor([[-0.4, 0.0, -1.0], [0.0, -3.0, -1.0], [-2.0, -3.0, -1.0]]).repeat(2, 1)
+    assert torch.allclose(guide(*scene), wanted)
 
 
 def test_guides_add_and_scale(model: TRM, scene: tuple[State, Context]) -> None:

@@ -30,8 +30,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--task", help="sudoku or maze (the model's own)")
     add("--labels", action="store_true", help="read the answers too")
     add("--puzzles", type=int, default=32, metavar="N", help="at most so many of them (32)")
-    add("--guide", action="append", metavar="G", help="halting, confidence, residual, rules, or a "
-        "sum; again for others to compare, the verdict being about the first")  # fmt: skip
+    add("--guide", action="append", metavar="G", help="halting, confidence, residual, rules, "
+        "shortest, or a sum; again for others to compare, the verdict is about the first")  # fmt: skip
     add("--noise", type=float, metavar="SIGMA", help="scale of the exploration noise")
     add("--beta", type=float, help="strength of the tilt towards the guide")
     add("--particles", type=int, metavar="S", help=f"size of the cloud ({SMALL.particles})")

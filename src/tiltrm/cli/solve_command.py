@@ -49,8 +49,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--beta", type=float, help="strength of the tilt towards the guide")
     add("--resample-below", type=float, metavar="TAU", help="resample below this share of ESS")
     add("--outer-steps", type=int, metavar="N", help="depth; adaptive: the most a puzzle gets")
-    add("--guide", metavar="G", help="halting, confidence, residual, rules, or a sum such as "
-        "halting+2*rules")  # fmt: skip
+    add("--guide", metavar="G", help="halting, confidence, residual, rules, shortest, or a "
+        "sum such as halting+2*rules")  # fmt: skip
     add("--rules", action="store_true", help="let the rules of the task decide (adaptive)")
     add("--seed", type=int, default=0, help="of the noise (0)")
     add("--device", default="auto", help="auto, cpu or cuda")

@@ -14,6 +14,7 @@ from tiltrm.explore.cloud import Context
 from tiltrm.explore.rows import in_groups
 from tiltrm.model.base import RecursiveModel, State
 
+CELLS = 10.0  # a path longer by so many is as bad as one broken rule
 Score = Callable[[State, Context], Tensor]  # -> (puzzle, particle) float32
 
 
@@ -71,6 +72,24 @@ def rules(violations: Callable[[Tensor, Tensor], Tensor]) -> Guide:
 
     def score(state: State, context: Context) -> Tensor:
         return -violations(context.question.tokens[:, None], context.answers).float()
+
+    return Guide(score)
+
+
+def shortest(
+    violations: Callable[[Tensor, Tensor], Tensor], length: Callable[[Tensor, Tensor], Tensor]
+) -> Guide:
+    """For paths: as `rules` where a rule is broken; else -1/10 for every cell more than the
+    shortest faultless path of the cloud has, -1 at most. Needs no solution, only other paths.
+    """
+
+    def score(state: State, context: Context) -> Tensor:
+        puzzles, answers = context.question.tokens[:, None], context.answers
+        broken = violations(puzzles, answers)
+        cells = length(puzzles, answers).float()
+        best = torch.where(broken == 0, cells, torch.inf).amin(-1, keepdim=True)
+        longer = ((cells - best) / CELLS).clamp(max=1.0)
+        return -torch.where(broken == 0, longer, broken.float())
 
     return Guide(score)
 
