@@ -1,5 +1,7 @@
 """Two small models for the tests of solving: one that thinks, and one with a fixed opinion."""
 
+import importlib.util
+import os
 from dataclasses import dataclass
 
 import pytest
@@ -8,6 +10,10 @@ from torch import Tensor
 
 from tiltrm.model.base import State
 from tiltrm.model.trm import TRM, TRMConfig
+
+if not torch.cuda.is_available() and importlib.util.find_spec("triton") is not None:
+    # Before anybody imports Triton, which looks at it once: its interpreter runs the kernels.
+    os.environ.setdefault("TRITON_INTERPRET", "1")
 
 
 @pytest.fixture(scope="session")

@@ -1,16 +1,11 @@
-"""Without a GPU, Triton's interpreter runs the kernels; it must be told before its import."""
+"""Fixtures of the kernels. Without a GPU, Triton's interpreter runs them: see tests/conftest.py."""
 
-import importlib.util
-import os
 from collections.abc import Callable
 
 import numpy
 import pytest
 import torch
 from torch import Tensor
-
-if not torch.cuda.is_available() and importlib.util.find_spec("triton") is not None:
-    os.environ.setdefault("TRITON_INTERPRET", "1")
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

@@ -31,7 +31,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--labels", action="store_true", help="read the answers too")
     add("--puzzles", type=int, default=32, metavar="N", help="at most so many of them (32)")
     add("--guide", action="append", metavar="G", help="halting, confidence, residual, rules, "
-        "shortest, or a sum; again for others to compare, the verdict is about the first")  # fmt: skip
+        "shortest, or a sum; again for others, the verdict is about the first")  # fmt: skip
     add("--noise", type=float, metavar="SIGMA", help="scale of the exploration noise")
     add("--beta", type=float, help="strength of the tilt towards the guide")
     add("--particles", type=int, metavar="S", help=f"size of the cloud ({SMALL.particles})")
