@@ -12,7 +12,7 @@ from tiltrm.explore.result import token_marginals
 from tiltrm.tasks import SUDOKU
 
 PUZZLE = "8..........36......7..9.2...5...7.......457.....1...3...1....68..85...1..9....4.."
-STEPS = (1, 3, 5, 8)
+STEPS = (1, 5, 9, 12)
 SIZE = 360
 
 
