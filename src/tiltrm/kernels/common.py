@@ -59,6 +59,11 @@ def tile_rows(launch: Launch, width: int) -> int:
     return math.gcd(launch.rows, width)
 
 
+def aligned(weight: Tensor) -> Tensor:
+    """Rows of a multiple of 8 numbers, zeros at their end: copies of 16 bytes need that."""
+    return torch.nn.functional.pad(weight, (0, -weight.shape[1] % 8))
+
+
 def rest_of(positions: int) -> int:
     """The padded width of the second cut of the positions."""
     rest: int = triton.next_power_of_2(positions - 64)

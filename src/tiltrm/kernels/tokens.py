@@ -15,6 +15,7 @@ from torch import Tensor
 from tiltrm.kernels.common import (
     LAUNCHES,
     Launch,
+    aligned,
     multiprocessors,
     paired_rows,
     rest_of,
@@ -55,10 +56,11 @@ def store_turned(
 
 @triton.jit
 def load_gate_up(
-    w, first, L: tl.constexpr, H: tl.constexpr, COLUMNS: tl.constexpr, REST: tl.constexpr
-):
-    """Paired rows of gate_up as right operands: (64, 2 x COLUMNS) and (REST, 2 x COLUMNS)."""
-    row = paired_rows(first, H, COLUMNS)[None, :] * L
+    w, first, L: tl.constexpr, W: tl.constexpr, H: tl.constexpr, COLUMNS: tl.constexpr,
+    REST: tl.constexpr,
+):  # fmt: skip
+    """Paired rows of gate_up, W apart, as right operands: (64 and REST, 2 x COLUMNS)."""
+    row = paired_rows(first, H, COLUMNS)[None, :] * W
     head = tl.arange(0, 64)[:, None]
     tail = 64 + tl.arange(0, REST)[:, None]
     return tl.load(w + row + head), tl.load(w + row + tail, mask=tail < L, other=0.0)
@@ -99,14 +101,14 @@ def _finish(
 @triton.jit
 def _forward(
     x, gate_up, down, y, scale, eps,
-    L: tl.constexpr, D: tl.constexpr, H: tl.constexpr, REST: tl.constexpr,
+    L: tl.constexpr, W: tl.constexpr, D: tl.constexpr, H: tl.constexpr, REST: tl.constexpr,
     ROWS: tl.constexpr, COLUMNS: tl.constexpr, STAGES: tl.constexpr, FAST: tl.constexpr,
 ):  # fmt: skip
     tile = tl.program_id(0)
     x0, x1 = load_turned(x, tile, L, D, ROWS, REST)
     out0, out1 = x0.to(tl.float32), x1.to(tl.float32)
     for first in tl.range(0, H, COLUMNS, num_stages=STAGES):
-        g0, g1 = load_gate_up(gate_up, first, L, H, COLUMNS, REST)
+        g0, g1 = load_gate_up(gate_up, first, L, W, H, COLUMNS, REST)
         d0, d1 = load_down(down, first, L, H, COLUMNS, REST)
         out0, out1 = _chunk(x0, x1, g0, g1, d0, d1, out0, out1, FAST)
     _finish(y, scale, out0, out1, tile, eps, L, D, ROWS, REST)
@@ -115,13 +117,13 @@ def _forward(
 @triton.jit
 def _forward_persistent(
     x, gate_up, down, y, scale, eps, tiles,
-    L: tl.constexpr, D: tl.constexpr, H: tl.constexpr, REST: tl.constexpr,
+    L: tl.constexpr, W: tl.constexpr, D: tl.constexpr, H: tl.constexpr, REST: tl.constexpr,
     ROWS: tl.constexpr, COLUMNS: tl.constexpr, STAGES: tl.constexpr, FAST: tl.constexpr,
 ):  # fmt: skip
     """One program per multiprocessor; the weights are read once and kept in shared memory."""
     weights = ()
     for first in tl.static_range(0, H, COLUMNS):
-        g0, g1 = load_gate_up(gate_up, first, L, H, COLUMNS, REST)
+        g0, g1 = load_gate_up(gate_up, first, L, W, H, COLUMNS, REST)
         d0, d1 = load_down(down, first, L, H, COLUMNS, REST)
         weights = weights + ((g0, g1, d0, d1),)  # noqa: RUF005 - Triton has no star here
     for tile in tl.range(tl.program_id(0), tiles, tl.num_programs(0), num_stages=STAGES):
@@ -145,8 +147,11 @@ def forward(
     tiles = batch * (width // rows)
     y = torch.empty_like(x)
     scale = torch.empty(batch, width, device=x.device, dtype=torch.float32)
+    gate_up = aligned(gate_up)
     tensors = (x, gate_up, down, y, scale, eps)
-    sizes = (positions, width, down.shape[1], rest_of(positions), rows, launch.columns)
+    sizes = (
+        positions, gate_up.shape[1], width, down.shape[1], rest_of(positions), rows, launch.columns,
+    )  # fmt: skip
     options = {"num_warps": launch.warps, "num_stages": launch.stages}
     if launch.persistent:
         grid = (min(tiles, launch.persistent * multiprocessors(x)),)

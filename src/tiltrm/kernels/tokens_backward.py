@@ -14,6 +14,7 @@ from torch import Tensor
 from tiltrm.kernels.common import (
     LAUNCHES,
     Launch,
+    aligned,
     gate_backward,
     multiprocessors,
     pair,
@@ -37,7 +38,7 @@ def _hidden_backward(x0, x1, z0, z1, g0, g1, d0, d1, FAST: tl.constexpr):
 @triton.jit
 def _inputs(
     x, gate_up, down, y, dy, scale, dz, dx,
-    L: tl.constexpr, D: tl.constexpr, H: tl.constexpr, REST: tl.constexpr,
+    L: tl.constexpr, W: tl.constexpr, D: tl.constexpr, H: tl.constexpr, REST: tl.constexpr,
     ROWS: tl.constexpr, COLUMNS: tl.constexpr, STAGES: tl.constexpr, FAST: tl.constexpr,
 ):  # fmt: skip
     """dz, the slope through the norm, and dx = dz + the slope through the hidden side."""
@@ -52,7 +53,7 @@ def _inputs(
     x0, x1 = load_turned(x, tile, L, D, ROWS, REST)
     z0, z1 = out0.to(x0.dtype), out1.to(x0.dtype)
     for first in tl.range(0, H, COLUMNS, num_stages=STAGES):
-        g0, g1 = load_gate_up(gate_up, first, L, H, COLUMNS, REST)
+        g0, g1 = load_gate_up(gate_up, first, L, W, H, COLUMNS, REST)
         d0, d1 = load_down(down, first, L, H, COLUMNS, REST)
         _, both = _hidden_backward(x0, x1, z0, z1, g0, g1, d0, d1, FAST)
         out0, out1 = tl.dot(both, g0.T, out0), tl.dot(both, g1.T, out1)
@@ -62,13 +63,13 @@ def _inputs(
 @triton.jit
 def _weights(
     x, gate_up, down, dz, dgate_up, ddown, tiles,
-    L: tl.constexpr, D: tl.constexpr, H: tl.constexpr, REST: tl.constexpr,
+    L: tl.constexpr, W: tl.constexpr, D: tl.constexpr, H: tl.constexpr, REST: tl.constexpr,
     ROWS: tl.constexpr, COLUMNS: tl.constexpr, STAGES: tl.constexpr, FAST: tl.constexpr,
 ):  # fmt: skip
     """Partial slopes of gate_up and down for one chunk of hidden columns and every nth tile."""
     first = tl.program_id(0) * COLUMNS
     strip = tl.program_id(1)
-    g0, g1 = load_gate_up(gate_up, first, L, H, COLUMNS, REST)
+    g0, g1 = load_gate_up(gate_up, first, L, W, H, COLUMNS, REST)
     d0, d1 = load_down(down, first, L, H, COLUMNS, REST)
     dg0, dg1 = tl.zeros((2 * COLUMNS, 64), tl.float32), tl.zeros((2 * COLUMNS, REST), tl.float32)
     dd0, dd1 = tl.zeros((COLUMNS, 64), tl.float32), tl.zeros((COLUMNS, REST), tl.float32)
@@ -94,7 +95,8 @@ def inputs_backward(
     """The slopes of x and of the sum before the norm."""
     launch = launch or LAUNCHES["tokens inputs"]
     dz, dx = torch.empty_like(x), torch.empty_like(x)
-    tiles, sizes = _sizes(x, down, launch)
+    gate_up = aligned(gate_up)
+    tiles, sizes = _sizes(x, gate_up, down, launch)
     _inputs[(tiles,)](
         x, gate_up, down, y, dy, scale, dz, dx, *sizes, launch.gate,
         num_warps=launch.warps, num_stages=launch.stages,
@@ -107,13 +109,14 @@ def weights_backward(
 ) -> tuple[Tensor, Tensor]:
     """The slopes of gate_up and down from that of the sum before the norm."""
     launch = launch or LAUNCHES["tokens weights"]
-    tiles, sizes = _sizes(x, down, launch)
+    padded = aligned(gate_up)
+    tiles, sizes = _sizes(x, padded, down, launch)
     chunks = down.shape[1] // launch.columns
     strips = max(1, min(tiles, multiprocessors(x) // chunks))
     dgate_up = torch.empty(strips, *gate_up.shape, device=x.device, dtype=torch.float32)
     ddown = torch.empty(strips, *down.shape, device=x.device, dtype=torch.float32)
     _weights[(chunks, strips)](
-        x, gate_up, down, dz, dgate_up, ddown, tiles, *sizes, launch.gate,
+        x, padded, down, dz, dgate_up, ddown, tiles, *sizes, launch.gate,
         num_warps=launch.warps, num_stages=launch.stages,
     )  # fmt: skip
     return dgate_up.sum(0).to(gate_up.dtype), ddown.sum(0).to(down.dtype)
@@ -127,9 +130,12 @@ def backward(
     return dx, *weights_backward(x, gate_up, down, dz)
 
 
-def _sizes(x: Tensor, down: Tensor, launch: Launch) -> tuple[int, tuple[int, ...]]:
+def _sizes(x: Tensor, gate_up: Tensor, down: Tensor, launch: Launch) -> tuple[int, tuple[int, ...]]:
     """How many tiles there are, and the kernels' constants."""
     batch, positions, width = x.shape
     rows, rest = tile_rows(launch, width), rest_of(positions)
-    constants = (positions, width, down.shape[1], rest, rows, launch.columns, launch.stages)
+    constants = (
+        positions, gate_up.shape[1], width, down.shape[1], rest, rows, launch.columns,
+        launch.stages,
+    )  # fmt: skip
     return batch * (width // rows), constants
