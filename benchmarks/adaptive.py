@@ -5,6 +5,8 @@ every plan of a small grid and marks those that no other beats. Choose on val, n
 """
 
 import argparse
+import itertools
+import math
 import time
 from collections.abc import Iterator
 from typing import NamedTuple
@@ -67,16 +69,18 @@ def fixed(model: RecursiveModel, tokens: Tensor, labels: Tensor, settings: Explo
 
 
 def adaptive(
-    model: RecursiveModel, tokens: Tensor, labels: Tensor, plan: Adaptive, above: float, name: str
-) -> Row:
+    model: RecursiveModel, tokens: Tensor, labels: Tensor, plan: Adaptive, above: float, name: str,
+    before: float = -math.inf,
+) -> Row:  # fmt: skip
     """A growing cloud; decided by the halting head alone."""
     begun = time.monotonic()
-    solution = solve(model, tokens, {"halting": by_halting(model, above)}, plan)
+    solution = solve(model, tokens, {"halting": by_halting(model, above, before)}, plan)
     right = (solution.answers == labels).all(-1).float()
     decided = torch.tensor([why == "halting" for why in solution.decided_by])
     sure = float(right[decided].mean()) if decided.any() else 0.0
     return Row(
-        f"adaptive {name}, noise {plan.noise}, tau {plan.resample_below}, above {above}",
+        f"adaptive {name}, noise {plan.noise}, tau {plan.resample_below}, above {above}"
+        + (f" after {before}" if before > -math.inf else ""),
         float(right.mean()), float(solution.evaluations.float().mean()),
         float(decided.float().mean()), sure, time.monotonic() - begun,
     )  # fmt: skip
@@ -104,7 +108,9 @@ def main() -> None:
     parser.add_argument("--search", action="store_true")
     parser.add_argument("--skip-fixed", action="store_true", help="no S=16, which is slow on a CPU")
     parser.add_argument("--only-adaptive", action="store_true", help="no fixed setting at all")
-    parser.add_argument("--above", type=float, default=4.0)
+    parser.add_argument("--above", type=float, nargs="+", default=[4.0])
+    parser.add_argument("--before", type=float, nargs="+", default=[], metavar="LOGIT",
+                        help="ask for this one step earlier, too")  # fmt: skip
     parser.add_argument("--device", default="cuda" if torch.cuda.is_available() else "cpu")
     arguments = parser.parse_args()
     model = load(arguments.model, device=arguments.device)
@@ -119,9 +125,12 @@ def main() -> None:
     for each in [] if arguments.only_adaptive else settings:
         rows.append(fixed(model, tokens, labels, each))
         print(rows[-1], flush=True)
-    plans = list(grid()) if arguments.search else []
-    for name, plan, above in [("default", Adaptive(), arguments.above), *plans]:
+    own = [("default", Adaptive(), above) for above in arguments.above]
+    for name, plan, above in [*own, *(grid() if arguments.search else [])]:
         rows.append(adaptive(model, tokens, labels, plan, above, name))
+        print(rows[-1], flush=True)
+    for above, before in itertools.product(arguments.above, arguments.before):
+        rows.append(adaptive(model, tokens, labels, Adaptive(), above, "default", before))
         print(rows[-1], flush=True)
     print("\nnot beaten by any other:")
     for row in sorted(rows, key=lambda row: row.evaluations):

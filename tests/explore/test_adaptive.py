@@ -59,6 +59,28 @@ def test_a_threshold_above_all_spends_the_whole_plan(model: TRM, tokens: Tensor)
     assert set(solution.decided_by) == {UNDECIDED}
 
 
+def test_asked_twice_it_decides_at_the_first_step_that_passes_both(
+    model: TRM, tokens: Tensor
+) -> None:
+    inputs = model.embed(tokens)
+    state = model.start(inputs)
+    logits = [model.halt_logit(state.answer)]
+    for _ in range(12):
+        state = model.step(inputs, state)
+        logits.append(model.halt_logit(state.answer))
+    path = torch.stack(logits, -1)  # (puzzle, step 0..12)
+    above, before = float(path[:, 1:].median()), float(path.quantile(0.4))
+    both = (path[:, 1:] > above) & (path[:, :-1] > before)
+    wanted = torch.where(both.any(-1), both.int().argmax(-1) + 1, 12)
+    judges = {"halting": by_halting(model, above, before)}
+    found = solve(model, tokens, judges, Adaptive((Stage(1, 12),)))
+    assert found.outer_steps.tolist() == wanted.tolist()
+    once = torch.where(
+        (path[:, 1:] > above).any(-1), (path[:, 1:] > above).int().argmax(-1) + 1, 12
+    )
+    assert not torch.equal(once, wanted)
+
+
 def test_company_order_and_chunks_change_nothing(
     model: TRM, tokens: Tensor, monkeypatch: pytest.MonkeyPatch
 ) -> None:

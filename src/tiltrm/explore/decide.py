@@ -1,5 +1,6 @@
 """When is a puzzle decided? Judges look at a cloud after every outer step; they combine."""
 
+import math
 from collections.abc import Callable
 from typing import NamedTuple
 
@@ -24,11 +25,16 @@ class Verdict(NamedTuple):
 Judge = Callable[[Cloud, Context], Verdict]  # the cloud after weighing, before resampling
 
 
-def by_halting(model: RecursiveModel, above: float) -> Judge:
-    """Decided once a living particle's halt logit exceeds `above`; the highest one answers."""
+def by_halting(model: RecursiveModel, above: float, before: float = -math.inf) -> Judge:
+    """Decided once a living particle's halt logit exceeds `above`; the highest one answers.
+
+    Only those are asked whose halt logit exceeded `before` one outer step earlier, too.
+    """
 
     def judge(cloud: Cloud, context: Context) -> Verdict:
         alive = cloud.log_weights > -torch.inf
+        if before > -math.inf:
+            alive = alive & (in_groups(model.halt_logit, context.previous.answer) > before)
         logit = in_groups(model.halt_logit, context.state.answer)
         particle = first_best(logit, alive)
         best = logit.gather(1, particle[:, None])[:, 0]
