@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 
 from tiltrm.data import read
 from tiltrm.errors import PuzzleError, SettingsError
-from tiltrm.tasks import MAZE, Maze
+from tiltrm.tasks import MAZE, Maze, maze_fresh
+from tiltrm.tasks.maze_generate import least_cells
 from tiltrm.tasks.maze_text import FREE, GOAL, PATH, START, WALL
 
 SMALL = Maze(4)
@@ -297,3 +298,26 @@ def test_symmetries_keep_to_the_rule_where_the_answer_does() -> None:
     assert not torch.equal(flipped[1], Maze(2).answer(flipped[0]))  # moved, not drawn anew
     ends = {(row.index(START), row.index(GOAL)) for row in flipped[0].tolist()}
     assert ends == {(0, 3), (3, 0), (1, 2), (2, 1)}
+
+
+def test_fresh_mazes() -> None:
+    """Hard enough, labelled by the rule, different, and a function of the generator."""
+    maze = Maze(9)
+    questions, answers = maze.fresh(300, torch.Generator().manual_seed(3))
+    assert questions.shape == answers.shape == (300, 81)
+    assert maze.well_formed(questions).all()
+    assert maze.is_solved(questions, answers).all()
+    assert torch.equal(answers, maze.answer(questions))
+    assert int(maze.shortest_length(questions).min()) == least_cells(9)
+    assert len({row.numpy().tobytes() for row in questions}) == 300
+    again, _ = maze.fresh(20, torch.Generator().manual_seed(3))
+    assert torch.equal(again, questions[:20])
+    share = (questions == WALL).float().mean()
+    one_by_one = torch.stack([maze.generate(seed)[0] for seed in range(300)])
+    assert abs(float(share - (one_by_one == WALL).float().mean())) < 0.02
+
+
+def test_fresh_mazes_say_when_they_cannot_be(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(maze_fresh, "TRIES", 300)
+    with pytest.raises(SettingsError, match="fits 4x4"):
+        maze_fresh.fresh(4, 1, torch.Generator(), at_least=17)

@@ -6,6 +6,7 @@ from torch import Generator, Tensor
 
 from tiltrm.data import Puzzles
 from tiltrm.errors import DataError, SettingsError
+from tiltrm.tasks import Maze
 from tiltrm.train import batches
 from tiltrm.train.settings import Depth, Hints, Settings
 
@@ -79,6 +80,21 @@ def test_hints_add_clues_of_the_answer_and_nothing_else() -> None:
 def test_hints_are_refused_where_an_answer_is_no_clue() -> None:
     with pytest.raises(SettingsError, match="hints"):
         Settings("maze", hints=Hints(0.5, 3))
+
+
+def test_fresh_mazes_take_the_place_of_the_given_ones() -> None:
+    maze = Maze(5)
+    questions, answers = maze.fresh(4, Generator().manual_seed(9))
+    settings = toys.settings(augment="fresh", shuffles=3, batch=8)
+    given = Puzzles(maze, questions, answers)
+    source = batches.source(given, settings, CPU)
+    assert len(source.questions) == 12
+    assert maze.is_solved(source.questions, source.labels).all()
+    assert torch.equal(source.questions, batches.source(given, settings, CPU).questions)
+    drawn, _ = batches.draw(source, settings, Generator().manual_seed(0))
+    assert rows(drawn) <= rows(source.questions)
+    with pytest.raises(SettingsError, match="is for mazes"):
+        batches.source(toys.puzzles(), settings, CPU)
 
 
 def test_puzzles_without_answers_are_refused() -> None:

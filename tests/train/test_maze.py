@@ -14,11 +14,11 @@ from tiltrm.train.settings import Settings, preset
 from . import toys
 
 
-@pytest.mark.parametrize("name", ["fast", "paper"])
+@pytest.mark.parametrize("name", ["fast", "fresh", "paper"])
 def test_a_narrow_maze_model_takes_steps_and_saves(tmp_path: Path, name: str) -> None:
     questions, answers = zip(*(MAZE.generate(seed) for seed in range(3)), strict=True)
     mazes = Puzzles(MAZE, torch.stack(questions), torch.stack(answers))
-    values = asdict(preset("maze", name)) | {"batch": 2, "evaluate_steps": 1}
+    values = asdict(preset("maze", name)) | {"batch": 2, "evaluate_steps": 1, "shuffles": 2}
     values["model"] |= {"width": 16, "heads": 1, "layers": 1}
     run = Trainer(Settings.from_dict(values), mazes, mazes, tmp_path, device="cpu")
     before = toys.numbers(run.learner)

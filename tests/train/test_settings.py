@@ -174,7 +174,7 @@ def test_a_preset_may_be_a_file(tmp_path: Path) -> None:
     with pytest.raises(SettingsError, match="expected a preset file"):
         preset("maze", str(tmp_path / "no.toml"))
     with pytest.raises(
-        SettingsError, match="no preset 'slow' for maze; expected one of fast, paper"
+        SettingsError, match="no preset 'slow' for maze; expected one of fast, fresh, paper"
     ):
         preset("maze", "slow")
 

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from tiltrm.errors import SettingsError
-from tiltrm.tasks import base, maze_draw, maze_generate, maze_rules, maze_text
+from tiltrm.tasks import base, maze_draw, maze_fresh, maze_generate, maze_rules, maze_text
 from tiltrm.tasks.base import Symmetry
 from tiltrm.tasks.maze_text import CHARACTERS, FREE, GOAL, PATH, START, WALL
 
@@ -150,6 +150,11 @@ class Maze:
         """Random walls, kept when a shortest path has `at_least` cells: 110 for side 30."""
         question, answer = maze_generate.generate(self.side, seed, at_least)
         return self.encode(question), self.encode(answer, answer=True)
+
+    def fresh(self, count: int, generator: torch.Generator) -> tuple[Tensor, Tensor]:
+        """As `generate`, so many at once on the generator's device, and other mazes."""
+        questions = maze_fresh.fresh(self.side, count, generator)
+        return questions, self.answer(questions)
 
     def render(
         self,

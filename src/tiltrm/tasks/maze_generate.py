@@ -15,7 +15,7 @@ def generate(side: int, seed: int, at_least: int | None = None) -> tuple[str, st
 
     The default is 110 for side 30, as in Maze-Hard, and in proportion to the area elsewhere.
     """
-    wanted = at_least if at_least is not None else max(2, math.ceil(110 * side * side / 900))
+    wanted = least_cells(side, at_least)
     chance = random.Random(seed)
     for _ in range(TRIES):
         walls = chance.uniform(*WALLS)
@@ -24,6 +24,11 @@ def generate(side: int, seed: int, at_least: int | None = None) -> tuple[str, st
         if ends is not None:
             return _text(free, side, *ends)
     raise SettingsError(f"expected a shortest path that fits {side}x{side} cells, got {wanted}")
+
+
+def least_cells(side: int, at_least: int | None = None) -> int:
+    """Cells that a shortest path must have, unless told otherwise."""
+    return at_least if at_least is not None else max(2, math.ceil(110 * side * side / 900))
 
 
 def _ends(

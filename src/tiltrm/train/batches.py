@@ -7,6 +7,8 @@ import torch
 from torch import Generator, Tensor
 
 from tiltrm.data import Puzzles
+from tiltrm.errors import SettingsError
+from tiltrm.tasks import Maze
 from tiltrm.tasks.base import Task
 from tiltrm.train.settings import Depth, Hints, Settings
 
@@ -27,8 +29,14 @@ def batch_seed(seed: int, step: int) -> int:
 
 
 def source(puzzles: Puzzles, settings: Settings, device: torch.device) -> Source:
-    """Move the puzzles to the device; with 'fixed' augmentation, all their symmetries instead."""
+    """Move the puzzles to the device; with 'fixed' augmentation, all their symmetries instead.
+
+    With 'fresh', new puzzles of the task's own generator instead, `shuffles` for each of them.
+    """
     questions, labels = puzzles.questions.to(device), puzzles.labels().to(device)
+    if settings.augment == "fresh":
+        generator = Generator(device).manual_seed(settings.seed)
+        return Source(puzzles.task, *_fresh(puzzles, settings.shuffles, generator))
     if settings.augment == "fixed":
         generator = Generator(device).manual_seed(settings.seed)
         moved = [
@@ -37,6 +45,15 @@ def source(puzzles: Puzzles, settings: Settings, device: torch.device) -> Source
         ]
         questions, labels = (torch.cat(part) for part in zip(*moved, strict=True))
     return Source(puzzles.task, questions, labels)
+
+
+def _fresh(puzzles: Puzzles, times: int, generator: Generator) -> tuple[Tensor, Tensor]:
+    if not isinstance(puzzles.task, Maze):
+        raise SettingsError(
+            f"augment 'fresh' is for mazes, got {puzzles.task.name}; generate a file with tiltrm "
+            "data --generate and train on it"
+        )
+    return puzzles.task.fresh(len(puzzles) * times, generator)
 
 
 def _repeated(puzzles: int, times: int, device: torch.device) -> Tensor:

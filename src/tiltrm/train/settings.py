@@ -17,7 +17,7 @@ from tiltrm.train.plain import build
 LOSSES = ("softmax", "stablemax")
 OPTIMISERS = ("muon", "adamw")
 SHAPES = ("constant", "linear", "cosine")
-AUGMENTATIONS = ("none", "endless", "fixed")
+AUGMENTATIONS = ("none", "endless", "fixed", "fresh")
 MOST = 2**31 - 1  # far above any use; keeps a slip of the hand out of the C libraries
 
 
@@ -108,7 +108,7 @@ class Settings:
     minutes: float = 0.0  # > 0: plan by the clock (evaluations and saves count), not by steps
     seed: int = 0
     augment: str = "endless"
-    shuffles: int = 1000  # symmetries per puzzle where augment is "fixed"
+    shuffles: int = 1000  # symmetries (new ones) per puzzle where augment is "fixed" ("fresh")
     hints: Hints = field(default_factory=Hints)
 
     optimiser: str = "muon"
