@@ -4,7 +4,8 @@
 `metrics.jsonl` (a JSON line every few steps and for every evaluation), `scan.jsonl`, `best/` (the
 average weights, best by validation, with a card) and `state/` (what `--resume` goes on from).
 
-Mazes of our own generator: `--preset fresh`. Other puzzles of one's own need no preset: `tiltrm data --generate N --out FILE` writes them
-and `tiltrm train --data FILE` takes them, each under a fresh symmetry where augment is "endless".
+Mazes of our own generator: `--preset fresh`. For other puzzles of one's own, `tiltrm data
+--generate N --out FILE` writes them and `tiltrm train --data FILE` takes them, each under a fresh
+symmetry where augment is "endless".
 Results so trained are not results of the 1,000 public puzzles, and are to be reported apart.
 """
