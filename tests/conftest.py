@@ -2,6 +2,7 @@
 
 import importlib.util
 import os
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import pytest
@@ -14,6 +15,15 @@ from tiltrm.model.trm import TRM, TRMConfig
 if not torch.cuda.is_available() and importlib.util.find_spec("triton") is not None:
     # Before anybody imports Triton, which looks at it once: its interpreter runs the kernels.
     os.environ.setdefault("TRITON_INTERPRET", "1")
+
+
+@pytest.fixture
+def one_thread() -> Iterator[None]:
+    """torch on one thread: small batches are one block, and threads on busy cores only wait."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(before)
 
 
 @pytest.fixture(scope="session")

@@ -1,6 +1,5 @@
 """explore as a whole: its limits, its bookkeeping, and how it fails."""
 
-from collections.abc import Iterator
 from dataclasses import fields, replace
 from importlib import import_module
 
@@ -18,15 +17,6 @@ from tiltrm.model.base import step as model_step
 from tiltrm.model.trm import TRM
 
 SMALL = Exploration(particles=8, outer_steps=4)
-
-
-@pytest.fixture
-def one_thread() -> Iterator[None]:
-    """A batch this small is then one block, so that a mask over it fits."""
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(before)
 
 
 class Broken:

@@ -25,18 +25,22 @@ def neighbours(cell: int, side: int) -> list[int]:
     return [r * side + c for r, c in places if 0 <= r < side and 0 <= c < side]
 
 
-def breadth_first(ids: list[int], side: int) -> int:
-    """Cells of a shortest path by a plain search, 0 where there is none."""
-    start, goal = ids.index(START), ids.index(GOAL)
-    distance = {start: 1}
-    queue = deque([start])
+def steps_from(ids: list[int], side: int, origin: int) -> dict[int, int]:
+    """Steps from a cell to every cell that can be reached, by a plain search."""
+    steps = {origin: 0}
+    queue = deque(steps)
     while queue:
         cell = queue.popleft()
         for other in neighbours(cell, side):
-            if ids[other] != WALL and other not in distance:
-                distance[other] = distance[cell] + 1
+            if ids[other] != WALL and other not in steps:
+                steps[other] = steps[cell] + 1
                 queue.append(other)
-    return distance.get(goal, 0)
+    return steps
+
+
+def breadth_first(ids: list[int], side: int) -> int:
+    """Cells of a shortest path, 0 where there is none."""
+    return steps_from(ids, side, ids.index(START)).get(ids.index(GOAL), -1) + 1
 
 
 def is_valid(puzzle: list[int], answer: list[int], side: int) -> bool:
@@ -244,14 +248,7 @@ def test_generator_fits_small_sides_and_says_when_it_cannot() -> None:
 
 def walked(ids: list[int], side: int) -> list[int]:
     """The rule by hand: from S, the first of down, left, right, up that is nearer to G."""
-    left = {ids.index(GOAL): 0}
-    queue = deque(left)
-    while queue:
-        cell = queue.popleft()
-        for other in neighbours(cell, side):
-            if ids[other] != WALL and other not in left:
-                left[other] = left[cell] + 1
-                queue.append(other)
+    left = steps_from(ids, side, ids.index(GOAL))
     answer, cell = list(ids), ids.index(START)
     while left.get(cell, 0) > 1:
         up, down, west, east = (

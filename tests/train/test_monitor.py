@@ -15,14 +15,6 @@ from tiltrm.train.monitor import evaluate
 from . import toys
 
 
-@pytest.fixture
-def model() -> TRM:
-    torch.manual_seed(0)
-    model = TRM(toys.settings().model)
-    torch.nn.init.normal_(model.halt_head.weight)
-    return model
-
-
 @torch.no_grad()
 def alone(model: TRM, table: Puzzles, steps: int) -> tuple[list[list[int]], list[float]]:
     """Tokens and halt logit of each puzzle after so many outer steps."""

@@ -12,14 +12,6 @@ from tiltrm.train.distributed import World
 from . import toys
 
 
-@pytest.fixture
-def model() -> TRM:
-    torch.manual_seed(0)
-    model = TRM(toys.settings().model)
-    torch.nn.init.normal_(model.halt_head.weight)
-    return model
-
-
 def live(model: TRM, rows: int = 5) -> carry.Carry:
     table = toys.puzzles().take(slice(0, rows))
     start = model.start(torch.empty(1, 17, 16))

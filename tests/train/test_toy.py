@@ -1,6 +1,5 @@
 """The whole of training on a task that a CPU learns in seconds."""
 
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -14,15 +13,6 @@ from tiltrm.train.losses import exactly_right
 from tiltrm.train.settings import preset
 
 from . import toys
-
-
-@pytest.fixture
-def one_thread() -> Iterator[None]:
-    """Threads that wait for one another are slower than one where others use the cores too."""
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(before)
 
 
 def rows(puzzles: Puzzles) -> set[bytes]:
