@@ -16,11 +16,10 @@ import torch
 
 from tiltrm import kernels
 from tiltrm.data import Puzzles
-from tiltrm.model.flops import evaluation_flops
 from tiltrm.tasks import by_name
 from tiltrm.train.distributed import World
 from tiltrm.train.learner import Learner
-from tiltrm.train.settings import Depth, Settings, preset
+from tiltrm.train.settings import Depth, Settings, Window, preset
 
 KNOWN_MS = 94.0  # Sudoku, batch 768, 3 x (6 + 1), compiled, one H200
 BATCHES = {"sudoku": [384, 768], "maze": [128]}
@@ -74,16 +73,18 @@ def profile(learner: Learner, rows: int) -> None:
 
 
 def _settings(task: str, batch: int, tiny: bool) -> Settings:
-    settings = replace(preset(task, "fast"), batch=batch, depth=Depth(), shuffles=1)
+    settings = replace(
+        preset(task, "fast"), batch=batch, depth=Depth(), shuffles=4, window=Window()
+    )
     if not tiny:
         return settings
     return replace(settings, batch=2, model=replace(settings.model, width=64, heads=2))
 
 
 def _report(name: str, learner: Learner, seconds: float, most: float) -> str:
-    settings, before = learner.settings, learner.evaluations
+    settings, before = learner.settings, learner.flops
     learner.step(0, 0.5)
-    flops = (learner.evaluations - before) * evaluation_flops(settings.model)
+    flops = learner.flops - before
     line = (
         f"batch {settings.batch:4d} {name:10}: {1000 * seconds:8.1f} ms a step, "
         f"{flops / seconds / 1e12:7.2f} TFLOP/s, {100 * flops / seconds / most:4.0f} %"

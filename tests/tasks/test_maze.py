@@ -1,8 +1,10 @@
 """The maze: text, rules, judgement, generator."""
 
+import math
 from collections import deque
 from pathlib import Path
 
+import numpy
 import pytest
 import torch
 from hypothesis import given, settings
@@ -318,3 +320,40 @@ def test_fresh_mazes_say_when_they_cannot_be(monkeypatch: pytest.MonkeyPatch) ->
     monkeypatch.setattr(maze_fresh, "TRIES", 300)
     with pytest.raises(SettingsError, match="fits 4x4"):
         maze_fresh.fresh(4, 1, torch.Generator(), at_least=17)
+
+
+def test_moved_ends() -> None:
+    """The walls stay up to a symmetry, the ends move, and two thirds of the paths are long."""
+    maze = Maze(9)
+    known, _ = maze.fresh(1, torch.Generator().manual_seed(3))
+    questions, answers = maze.moved(known.expand(900, -1), torch.Generator().manual_seed(0))
+    assert maze.well_formed(questions).all()
+    assert maze.is_solved(questions, answers).all()
+    assert torch.equal(answers, maze.answer(questions))
+    views = {row.tobytes() for row in _turned(known == WALL)}
+    assert {row.tobytes() for row in (questions == WALL).numpy()} == views
+    long = maze.shortest_length(questions) >= least_cells(9)
+    assert 0.65 < float(long.float().mean()) < 0.85
+    assert len({row.tobytes() for row in questions.numpy()}) > 300
+
+
+def test_windows_are_pieces_of_the_maze() -> None:
+    maze = Maze(6)
+    known, _ = maze.fresh(1, torch.Generator().manual_seed(1))
+    questions, answers = maze.moved(known.expand(400, -1), torch.Generator().manual_seed(0), 4)
+    assert Maze(4).is_solved(questions, answers).all()
+    squares = {
+        bytes(view.reshape(6, 6)[row : row + 4, column : column + 4].tobytes())
+        for view in _turned(known == WALL) for row in range(3) for column in range(3)
+    }  # fmt: skip
+    found = {row.tobytes() for row in (questions == WALL).numpy()}
+    assert found <= squares
+    assert len(found) > len(squares) // 2
+
+
+def _turned(grid: torch.Tensor) -> list[numpy.ndarray]:
+    """The 8 views of one square grid (1, cell), each flat."""
+    side = math.isqrt(grid.numel())
+    square = grid.numpy().reshape(side, side)
+    faces = [numpy.rot90(face, turns) for face in (square, square.T) for turns in range(4)]
+    return [numpy.ascontiguousarray(face).reshape(-1) for face in faces]

@@ -97,6 +97,21 @@ def test_fresh_mazes_take_the_place_of_the_given_ones() -> None:
         batches.source(toys.puzzles(), settings, CPU)
 
 
+@pytest.mark.parametrize("window", [0, 4])
+def test_moved_mazes_are_made_of_the_given_walls(window: int) -> None:
+    maze = Maze(7)
+    given = Puzzles(maze, *maze.fresh(3, Generator().manual_seed(9)))
+    settings = toys.settings(augment="moved", shuffles=40)
+    source = batches.source(given, settings, CPU, window)
+    assert 60 < len(source.questions) <= 120
+    assert source.questions.shape[1] == (window or 7) ** 2
+    assert Maze(window or 7).is_solved(source.questions, source.labels).all()
+    again = batches.source(given, settings, CPU, window)
+    assert torch.equal(source.questions, again.questions)
+    with pytest.raises(SettingsError, match="is for mazes"):
+        batches.source(toys.puzzles(), settings, CPU)
+
+
 def test_puzzles_without_answers_are_refused() -> None:
     bare = Puzzles(toys.TASK, toys.puzzles().questions)
     with pytest.raises(DataError, match="with answers"):

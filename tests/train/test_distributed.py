@@ -45,7 +45,7 @@ def test_two_processes_are_as_one(
     assert first["report"] == second["report"]
     assert first["report"][0] == alone["report"][0]
     assert first["report"][-1] == pytest.approx(alone["report"][-1], abs=10 * tolerance)
-    assert first["evaluations"] == alone["evaluations"]
+    assert first["flops"] == alone["flops"]
 
 
 def test_one_process_saves_and_any_may_stop_all(folder: Path) -> None:

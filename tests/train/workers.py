@@ -29,7 +29,7 @@ def train(folder: Path, optimiser: str, save: bool) -> dict[str, Any]:
     figures = (report.exact, report.cells, report.halt_accuracy, report.halt_bce)
     return {
         "losses": losses, "numbers": toys.numbers(run.learner), "report": figures,
-        "stopped": stopped, "evaluations": run.learner.evaluations,
+        "stopped": stopped, "flops": run.learner.flops,
     }  # fmt: skip
 
 

@@ -1,7 +1,8 @@
 """The Tiny Recursive Model: one network for the latent and the answer."""
 
+import copy
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import torch
 from torch import Tensor, nn
@@ -177,3 +178,21 @@ class TRM(Recursive):
         for _ in range(self.inner_steps):
             latent = self.network(latent, context, self.rotary)
         return State(self.answer(State(state.answer, latent)), latent)
+
+
+def windowed(model: TRM, side: int) -> TRM:
+    """The same weights for a square window of `side` x `side` cells of the model's grid.
+
+    Its cells have the rotary angles of the upper left corner of the whole grid.
+    Proved by tests/train/test_window.py::test_a_window_is_the_model_with_the_rest_unseen.
+    """
+    config = model.config
+    cells = torch.arange(config.cells).view(math.isqrt(config.cells), -1)[:side, :side].flatten()
+    seen = torch.cat((torch.arange(config.prefix), config.prefix + cells))
+    view = copy.copy(model)
+    view.config = replace(config, cells=side * side)
+    view._buffers = dict(model._buffers)  # its own, so that the model keeps its angles
+    view.cos, view.sin = (
+        None if table is None else table[seen.to(table.device)] for table in (model.cos, model.sin)
+    )
+    return view

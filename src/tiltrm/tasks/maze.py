@@ -9,7 +9,15 @@ import torch
 from torch import Tensor
 
 from tiltrm.errors import SettingsError
-from tiltrm.tasks import base, maze_draw, maze_fresh, maze_generate, maze_rules, maze_text
+from tiltrm.tasks import (
+    base,
+    maze_draw,
+    maze_fresh,
+    maze_generate,
+    maze_move,
+    maze_rules,
+    maze_text,
+)
 from tiltrm.tasks.base import Symmetry
 from tiltrm.tasks.maze_text import CHARACTERS, FREE, GOAL, PATH, START, WALL
 
@@ -155,6 +163,22 @@ class Maze:
         """As `generate`, so many at once on the generator's device, and other mazes."""
         questions = maze_fresh.fresh(self.side, count, generator)
         return questions, self.answer(questions)
+
+    def moved(
+        self, tokens: Tensor, generator: torch.Generator, window: int = 0
+    ) -> tuple[Tensor, Tensor]:
+        """New puzzles in the walls of these: turned by chance, other ends, labels by the rule.
+
+        With a `window`, each in a square of so many cells' side cut out of its maze. A few less
+        than were given: see `maze_move.moved`.
+        """
+        turned = self.symmetry(len(tokens), generator).apply(tokens)
+        free = self._grid(turned != WALL)
+        small = replace(self, side=window or self.side)
+        if window:
+            free = maze_move.windows(free, window, generator)
+        questions = maze_move.moved(free, maze_generate.least_cells(small.side), generator)
+        return questions, small.answer(questions)
 
     def render(
         self,

@@ -38,12 +38,12 @@ def _tries(side: int, wanted: int, generator: Generator) -> Iterator[Tensor]:
         low, high = WALLS
         share = low + (high - low) * torch.rand(together, 1, 1, generator=generator, device=device)
         free = torch.rand(together, side, side, generator=generator, device=device) >= share
-        far = _one_of(free, generator)
+        far = one_of(free, generator)
         for _ in range(2):  # the farthest cell from the farthest cell is nearly a diameter away
-            far = _first(distances(far, free))
+            far = first(distances(far, free))
         steps = distances(far, free)
         goals = (steps + 1 >= wanted) & ~far
-        chosen = _one_of(goals, generator)
+        chosen = one_of(goals, generator)
         swapped = torch.rand(together, 1, 1, generator=generator, device=device) < 0.5
         maze = torch.where(free, FREE, WALL)
         maze = torch.where(far, torch.where(swapped, GOAL, START), maze)
@@ -53,14 +53,14 @@ def _tries(side: int, wanted: int, generator: Generator) -> Iterator[Tensor]:
         yield kept
 
 
-def _first(values: Tensor) -> Tensor:
+def first(values: Tensor) -> Tensor:
     """The place of the largest value in every grid: (maze, row, column) bool."""
     flat = values.flatten(1)
     place = flat.argmax(-1, keepdim=True)
     return torch.zeros_like(flat, dtype=torch.bool).scatter_(1, place, True).view(values.shape)
 
 
-def _one_of(flags: Tensor, generator: Generator) -> Tensor:
+def one_of(flags: Tensor, generator: Generator) -> Tensor:
     """One of the set places of every grid by chance; any place where none is set."""
     drawn = torch.rand(flags.shape, generator=generator, device=generator.device)
-    return _first(torch.where(flags, drawn, -1.0))
+    return first(torch.where(flags, drawn, -1.0))

@@ -28,36 +28,39 @@ def batch_seed(seed: int, step: int) -> int:
     return random.Random(f"{seed}/{step}").getrandbits(62)
 
 
-def source(puzzles: Puzzles, settings: Settings, device: torch.device) -> Source:
-    """Move the puzzles to the device; with 'fixed' augmentation, all their symmetries instead.
+def source(puzzles: Puzzles, settings: Settings, device: torch.device, window: int = 0) -> Source:
+    """Move the puzzles to the device, or what the settings make of them, `shuffles` of each.
 
-    With 'fresh', new puzzles of the task's own generator instead, `shuffles` for each of them.
+    'fixed': their symmetries; 'moved': new puzzles in the same walls, or in a window of so many
+    cells' side; 'fresh': puzzles of the task's own generator.
     """
+    task, generator = puzzles.task, Generator(device).manual_seed(settings.seed)
     questions, labels = puzzles.questions.to(device), puzzles.labels().to(device)
-    if settings.augment == "fresh":
-        generator = Generator(device).manual_seed(settings.seed)
-        return Source(puzzles.task, *_fresh(puzzles, settings.shuffles, generator))
+    rows = torch.arange(len(puzzles), device=device).repeat(settings.shuffles).split(BLOCK)
     if settings.augment == "fixed":
-        generator = Generator(device).manual_seed(settings.seed)
-        moved = [
-            puzzles.task.symmetries(questions[rows], labels[rows], generator)
-            for rows in _repeated(len(puzzles), settings.shuffles, device).split(BLOCK)
-        ]
-        questions, labels = (torch.cat(part) for part in zip(*moved, strict=True))
-    return Source(puzzles.task, questions, labels)
+        made = [task.symmetries(questions[part], labels[part], generator) for part in rows]
+    elif settings.augment == "moved":
+        maze = _maze(task, settings)
+        made = [maze.moved(questions[part], generator, window) for part in rows]
+    elif settings.augment == "fresh":
+        made = [_maze(task, settings).fresh(len(puzzles) * settings.shuffles, generator)]
+    else:
+        made = [(questions, labels)]
+    return Source(task, *(torch.cat(part) for part in zip(*made, strict=True)))
 
 
-def _fresh(puzzles: Puzzles, times: int, generator: Generator) -> tuple[Tensor, Tensor]:
-    if not isinstance(puzzles.task, Maze):
+def _maze(task: Task, settings: Settings) -> Maze:
+    if not isinstance(task, Maze):
         raise SettingsError(
-            f"augment 'fresh' is for mazes, got {puzzles.task.name}; generate a file with tiltrm "
-            "data --generate and train on it"
+            f"augment {settings.augment!r} is for mazes, got {task.name}; use 'endless', or "
+            "generate a file with tiltrm data --generate and train on it"
         )
-    return puzzles.task.fresh(len(puzzles) * times, generator)
+    return task
 
 
-def _repeated(puzzles: int, times: int, device: torch.device) -> Tensor:
-    return torch.arange(puzzles, device=device).repeat(times)
+def window(settings: Settings, progress: float) -> int:
+    """The side of the windows that a step at this progress sees; 0: whole puzzles."""
+    return settings.window.side if progress < settings.window.until else 0
 
 
 def draw(source: Source, settings: Settings, generator: Generator) -> tuple[Tensor, Tensor]:

@@ -10,7 +10,8 @@ from tiltrm import kernels
 from tiltrm.data import Puzzles
 from tiltrm.errors import SettingsError
 from tiltrm.model.base import State, evaluations_per_step
-from tiltrm.model.trm import TRM, Network
+from tiltrm.model.flops import evaluation_flops
+from tiltrm.model.trm import TRM, Network, windowed
 from tiltrm.train import batches, carry, distributed, optimiser
 from tiltrm.train.carry import Carry
 from tiltrm.train.distributed import World
@@ -46,11 +47,18 @@ class Learner:
         self.model.task = settings.task
         self.optimisers = optimiser.build(self.model, settings)
         self.ema = EMA(list(self.model.parameters()), settings.ema)
-        self.source = batches.source(puzzles, settings, device)
         self.model.network = accelerate(self.model.network, device)
         self.may_record = device.type == "cuda"
+        self.flops = 0.0  # of forward passes of the network, a backward one counted as two
+        self.puzzles = puzzles
+        self._look_at(batches.window(settings, 0.0))
+
+    def _look_at(self, window: int) -> None:
+        """From now on, train on windows of this side; 0: on whole puzzles."""
+        self.window = window
+        self.source = batches.source(self.puzzles, self.settings, self.device, window)
+        self.view = windowed(self.model, window) if window else self.model
         self.recorded: Recorded | None = None
-        self.evaluations = 0  # forward passes of the network, a backward one counted as two
         self.restart()
 
     @property
@@ -74,6 +82,8 @@ class Learner:
     def step(self, number: int, progress: float) -> Tensor:
         """One supervision step of every row; returns the sums that `statistics` reads."""
         settings, world = self.settings, self.world
+        if batches.window(settings, progress) != self.window:
+            self._look_at(batches.window(settings, progress))
         seed = batches.batch_seed(settings.seed, number)
         generator = Generator(self.device).manual_seed(seed)
         rows = world.rows(settings.batch)
@@ -89,17 +99,18 @@ class Learner:
             max_steps=settings.halt_max_steps, exploration=settings.halt_exploration,
         )  # fmt: skip
         # A backward pass costs two forward ones, and only the last outer step has one.
-        self.evaluations += settings.batch * (depth + 2) * evaluations_per_step(self.model)
+        evaluations = settings.batch * (depth + 2) * evaluations_per_step(self.model)
+        self.flops += evaluations * evaluation_flops(self.view.config)
         return self._sums(loss, outcome)
 
     def _learn(self, live: Carry, depth: int, disturb: Disturb) -> tuple[Outcome, Tensor]:
         """The outcome of a supervision step and its mean loss; the gradients are in the weights."""
         if self.recorded is None and self.may_record and kernels.fused(self.model):
-            self.recorded = Recorded(self.model, live, self.settings, self.dtype)
+            self.recorded = Recorded(self.view, live, self.settings, self.dtype)
         if self.recorded is not None:
             return self.recorded(live, depth, disturb)
         with torch.autocast(self.device.type, self.dtype, enabled=self.dtype != torch.float32):
-            outcome = supervise(self.model, live, depth, disturb, self.settings, self.dtype)
+            outcome = supervise(self.view, live, depth, disturb, self.settings, self.dtype)
         loss = outcome.loss.mean()
         loss.backward()
         return outcome, loss.detach()
@@ -120,7 +131,7 @@ class Learner:
 
     def _start(self) -> State:
         """The initial state of one row: (1, position, width)."""
-        config = self.model.config
+        config = self.view.config
         probe = torch.empty(1, config.positions, config.width, device=self.device)
         return State(*(half.to(self.dtype) for half in self.model.start(probe)))
 

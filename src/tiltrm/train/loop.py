@@ -143,7 +143,7 @@ class Trainer:
     def _stretch(self, stop: Stop) -> None:
         """A few steps without looking at the device, then one look at clock and loss."""
         pace, learner = self.pace, self.learner
-        begun, first, before = time.monotonic(), pace.step, learner.evaluations
+        begun, first, before = time.monotonic(), pace.step, learner.flops
         sums = []
         for _ in range(self._until_next_mark()):
             sums.append(learner.step(pace.step, pace.progress))
@@ -156,10 +156,9 @@ class Trainer:
         guard.check(collected[:, 0].tolist(), first, self.settings, self.folder)
         spent = pace.since(begun)
         pace.seconds += spent
-        speed = (learner.evaluations - before) / spent
-        pace.closing = self._evaluation_cost() / speed
-        tflops = speed * evaluation_flops(self.settings.model) / 1e12
-        self.log.training(pace, statistics(collected), tflops)
+        speed = (learner.flops - before) / spent
+        pace.closing = self._evaluation_flops() / speed
+        self.log.training(pace, statistics(collected), speed / 1e12)
 
     def _until_next_mark(self) -> int:
         """Steps of the next stretch: no further than the plan's end or a step to be scanned."""
@@ -181,10 +180,11 @@ class Trainer:
             text = card.text(self.origin, self.settings, curve)
             keep.best(self.learner.model, self.folder, text)
 
-    def _evaluation_cost(self) -> int:
-        """Network calls of one `evaluate`."""
+    def _evaluation_flops(self) -> int:
+        """Floating-point operations of one `evaluate`."""
         puzzles = len(self.val) + len(self.train_sample)
-        return puzzles * self.settings.evaluate_steps * evaluations_per_step(self.learner.model)
+        calls = puzzles * self.settings.evaluate_steps * evaluations_per_step(self.learner.model)
+        return calls * evaluation_flops(self.settings.model)
 
     def _refuse_to_overwrite(self) -> None:
         saved = state.latest(self.folder)

@@ -17,7 +17,7 @@ from tiltrm.train.plain import build
 LOSSES = ("softmax", "stablemax")
 OPTIMISERS = ("muon", "adamw")
 SHAPES = ("constant", "linear", "cosine")
-AUGMENTATIONS = ("none", "endless", "fixed", "fresh")
+AUGMENTATIONS = ("none", "endless", "fixed", "moved", "fresh")
 MOST = 2**31 - 1  # far above any use; keeps a slip of the hand out of the C libraries
 
 
@@ -75,6 +75,22 @@ class Hints:
 
 
 @dataclass(frozen=True)
+class Window:
+    """The first part of a run on mazes sees windows cut out of them, which cost far less.
+
+    Every cell keeps the rotary angle it would have in the whole maze, so that what is learned about
+    neighbours holds there too.
+    """
+
+    side: int = 0  # cells; 0: none at all
+    until: float = 0.1  # progress at which the whole mazes take over
+
+    def __post_init__(self) -> None:
+        _within(self, ("side",), 0, MOST, "window.")
+        _within(self, ("until",), 0.0, 1.0, "window.")
+
+
+@dataclass(frozen=True)
 class Scan:
     """The checkpoint scan of Appendix E: three ways of inference on a fixed part of val."""
 
@@ -108,7 +124,8 @@ class Settings:
     minutes: float = 0.0  # > 0: plan by the clock (evaluations and saves count), not by steps
     seed: int = 0
     augment: str = "endless"
-    shuffles: int = 1000  # symmetries (new ones) per puzzle where augment is "fixed" ("fresh")
+    shuffles: int = 1000  # puzzles made of each where augment is "fixed", "moved" or "fresh"
+    window: Window = field(default_factory=Window)
     hints: Hints = field(default_factory=Hints)
 
     optimiser: str = "muon"
@@ -154,7 +171,17 @@ class Settings:
             raise SettingsError(f"betas must be in [0, 1), got {self.betas}")
         if self.hints.most and not self.task.startswith("sudoku"):
             raise SettingsError(f"hints.most must be 0 for {self.task}: its answers are no clues")
+        if self.window.side and not self._can_cut():
+            raise SettingsError(
+                "window.side must be 0, or at most the maze's for a model with attention, rotary "
+                f"positions and augment 'moved', got {self.window.side}"
+            )
         sizes("trm", asdict(self.model))  # their upper limits
+
+    def _can_cut(self) -> bool:
+        model = self.model
+        by_angle = model.rotary and not (model.token_mixing or model.learned_positions)
+        return by_angle and self.augment == "moved" and 2 <= self.window.side**2 <= model.cells
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> "Settings":
