@@ -37,8 +37,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
                       "where no model is named: shows only that everything runs")  # fmt: skip
     add("--choose", action="store_true", help="choose guided's noise and beta on --val first, and "
         "write down what was chosen from what; the paper's are taken otherwise")  # fmt: skip
-    add("--compute-only", action="store_true", help="fill the store and draw nothing; needs none "
-        "of the extras")  # fmt: skip
+    part = parser.add_mutually_exclusive_group()
+    part.add_argument("--compute-only", action="store_true", help="fill the store and draw "
+                      "nothing; needs none of the extras")  # fmt: skip
+    part.add_argument("--draw-only", action="store_true", help="compute nothing and draw what the "
+                      "store has, as far as it goes")  # fmt: skip
     add("--ray", nargs="?", const="", metavar="ADDRESS", help=RAY)
     add("--device", default="auto", help="auto, cpu or cuda")
 

@@ -34,11 +34,16 @@ def reproduce(arguments: argparse.Namespace) -> int:
         _compute(arguments, {"choosing": grid}, evidence)
         evidence = replace(evidence, chosen=plans.choose(store, grid))
         print(f"chosen on {VAL}: {_settings(evidence.chosen)}; the table is in {store.folder}")
-    _compute(arguments, {name: ITEMS[name].jobs(evidence) for name in names}, evidence)
+    if not arguments.draw_only:
+        _compute(arguments, {name: ITEMS[name].jobs(evidence) for name in names}, evidence)
     if arguments.compute_only:
         print("computed; without --compute-only the same command draws")
         return 0
-    sheets = [ITEMS[name].draw(evidence) for name in names]
+    seen = {name: ITEMS[name].within(evidence) for name in names}
+    left_out = [name for name in names if seen[name] is None]
+    if left_out:
+        print(f"left out, since the store lacks something: {', '.join(left_out)}")
+    sheets = [ITEMS[name].draw(own) for name, own in seen.items() if own is not None]
     said = described(evidence.subjects)
     if evidence.chosen:
         said.append(f"Guided has the settings chosen on {VAL}: {_settings(evidence.chosen)}.")
@@ -107,7 +112,7 @@ def _evidence(arguments: argparse.Namespace, names: Sequence[str], store: Store)
     size = "tiny" if arguments.tiny else "quick" if arguments.quick else "full"
     return Evidence(
         store, size, subjects, absent, tuple(arguments.metrics), arguments.scan,
-        arguments.frontier_puzzles,
+        arguments.frontier_puzzles, partial=arguments.draw_only,
     )  # fmt: skip
 
 

@@ -4,7 +4,7 @@ A size says how many puzzles, seeds and folds: `full` is the paper's protocol (A
 fits into minutes of one H200, `tiny` is for a CPU and shows only that everything runs.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -15,7 +15,8 @@ from tiltrm.evaluate.options import PLANNED, complete
 from tiltrm.evaluate.subject import Subject
 
 __all__ = [
-    "SIZES", "Size", "axes", "choose", "diagnostics", "frontier", "grid", "jobs", "sweep", "table1",
+    "SIZES", "Size", "axes", "choose", "diagnostics", "done", "frontier", "grid", "jobs", "sweep",
+    "table1",
 ]  # fmt: skip
 
 UNSEEDED = ("deterministic",)  # the same for every seed
@@ -39,6 +40,7 @@ class Size:
     sweep: Mapping[str, int | None] = field(default_factory=dict)
     diagnose: Mapping[str, int | None] = field(default_factory=dict)
     rooted: int = 8  # puzzles whose stability is measured
+    parts: int = 1  # of the frontier's puzzles, all methods on one before the next begins
     most: Mapping[str, int] = field(default_factory=dict)  # no setting beyond these
 
 
@@ -48,7 +50,7 @@ def _limits(sudoku: int | None, maze: int | None) -> dict[str, int | None]:
 
 SIZES = {
     "full": Size(5, 5, _limits(None, None), _limits(2000, 200), _limits(2000, 200),
-                 _limits(512, 64), rooted=16),
+                 _limits(512, 64), rooted=16, parts=5),
     "quick": Size(2, 5, _limits(1000, 60), _limits(400, 24), _limits(200, 12), _limits(64, 16)),
     "tiny": Size(2, 2, _limits(8, 4), _limits(4, 2), _limits(4, 2), _limits(4, 2), rooted=1,
                  most={"particles": 4, "outer_steps": 6, "copies": 2}),
@@ -104,12 +106,13 @@ def table1(
     make = _Maker(subject, own, own.table, own.seeds, own.folds)
     guided = make("guided", **chosen, by_step=True)
     detailed = make("guided", **chosen, by_step=True, cells=True)
-    return [
+    found = [
         *make("deterministic", **steps, by_step=True),
         *make("unguided", **shared, by_step=True),
         *(job for job in detailed if job.seed == 0),
         *(job for job in guided if job.seed > 0),
     ]
+    return sorted(found, key=lambda job: job.seed)
 
 
 def frontier(subject: Subject, size: str = "full", limit: int | None = None) -> list[Job]:
@@ -119,9 +122,9 @@ def frontier(subject: Subject, size: str = "full", limit: int | None = None) -> 
     """
     own = size_of(size)
     limits = own.frontier if limit is None else {subject.task: limit}
-    make = _Maker(subject, own, limits)
+    make = _Maker(subject, own, limits, folds=own.parts)
     copies = (2, 4, 8) if subject.task == "maze" else (4, 8, 16)
-    return _once([
+    found = _once([
         *_each(make("deterministic", outer_steps=n) for n in (48, 96, 192, 384)),
         *_each(make("unguided", particles=n) for n in (4, 16, 64)),
         *_each(make("guided", particles=n) for n in CLOUDS[1:]),
@@ -133,6 +136,19 @@ def frontier(subject: Subject, size: str = "full", limit: int | None = None) -> 
         *make("adaptive"),
         *make("adaptive_rules"),
     ])  # fmt: skip
+    return sorted(found, key=lambda job: job.fold)
+
+
+def done(wanted: Iterable[Job], has: Callable[[Job], bool]) -> list[Job]:
+    """Of a plan that is half done, the folds whose every job of the first seed is there.
+
+    And the seeds that are there in all of those, so that all methods have the same puzzles.
+    """
+    wanted = list(wanted)
+    lacking = [job for job in wanted if not has(job)]
+    folds = {job.fold for job in wanted} - {job.fold for job in lacking if job.seed == 0}
+    seeds = {job.seed for job in wanted} - {job.seed for job in lacking if job.fold in folds}
+    return [job for job in wanted if job.fold in folds and job.seed in seeds]
 
 
 def axes(subject: Subject, size: str = "full") -> dict[str, list[Job]]:

@@ -1,12 +1,13 @@
 """Every item that can be reproduced: what must be computed for it, and who draws it."""
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import NamedTuple
 
 from tiltrm.evaluate.job import Job
 from tiltrm.report import doubt, frontier, frontier_points, guide, noise, steps, sweeps, training
 from tiltrm.report import table1 as table
-from tiltrm.report.evidence import MAZE, SUDOKU, SWEEP, Evidence, diagnostics, table1
+from tiltrm.report.evidence import BENCHMARKS, MAZE, SUDOKU, SWEEP, Evidence, diagnostics, table1
 from tiltrm.report.sheet import Sheet
 
 Plan = Callable[[Evidence, str], list[Job]]  # (evidence, part)
@@ -22,6 +23,16 @@ class Item(NamedTuple):
         """Of all the parts that are there."""
         here = [part for part in self.plans if part in evidence.subjects]
         return [job for part in here for job in self.plans[part](evidence, part)]
+
+    def within(self, evidence: Evidence) -> Evidence | None:
+        """The evidence without those parts of which the store lacks something; None: too little."""
+        parts = {p: self.plans[p](evidence, p) for p in self.plans if p in evidence.subjects}
+        lacking = {p for p, jobs in parts.items() if not jobs or evidence.store.missing(jobs)}
+        if lacking - {MAZE} or (parts and lacking == set(parts)):
+            return None
+        absent = {p: f"{BENCHMARKS[p]} is left out, since it is not computed yet." for p in lacking}
+        left = {p: subject for p, subject in evidence.subjects.items() if p not in lacking}
+        return replace(evidence, subjects=left, absent={**evidence.absent, **absent})
 
 
 ITEMS: dict[str, Item] = {

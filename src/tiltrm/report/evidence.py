@@ -34,10 +34,15 @@ class Evidence:
     scan: Path | None = None
     frontier: int | None = None  # puzzles of Sudoku's frontier, where not the size's
     chosen: Mapping[str, Any] = field(default_factory=dict)  # settings of Sudoku's guided
+    partial: bool = False  # Table 1 and the frontier of those seeds and folds that are done
 
     def read(self, jobs: Sequence[Job]) -> list[Shard]:
         """Their shards."""
         return self.store.read(jobs)
+
+    def asked(self, jobs: Sequence[Job]) -> list[Job]:
+        """The jobs, or as much of them as is done where that is enough."""
+        return plans.done(jobs, self.store.has) if self.partial else list(jobs)
 
     def rows(self, jobs: Sequence[Job]) -> list[Row]:
         """A row for every setting in the order of the jobs, whole splits only."""
@@ -58,7 +63,7 @@ class Evidence:
 def table1(evidence: Evidence, part: str) -> list[Job]:
     """The jobs of Table 1, and of Fig. 1."""
     chosen = evidence.chosen if part == SUDOKU else {}
-    return plans.table1(evidence.subjects[part], evidence.size, chosen)
+    return evidence.asked(plans.table1(evidence.subjects[part], evidence.size, chosen))
 
 
 def diagnostics(evidence: Evidence, part: str) -> list[Job]:

@@ -50,7 +50,7 @@ class Point(NamedTuple):
 def plan(evidence: Evidence, part: str) -> list[Job]:
     """What must be computed."""
     limit = evidence.frontier if part == SUDOKU else None
-    return plans.frontier(evidence.subjects[part], evidence.size, limit)
+    return evidence.asked(plans.frontier(evidence.subjects[part], evidence.size, limit))
 
 
 def points(evidence: Evidence, part: str) -> list[Point]:
