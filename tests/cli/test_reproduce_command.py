@@ -1,6 +1,7 @@
 """tiltrm reproduce: everything on a CPU, again from the store, without extras, and bad input."""
 
 import os
+import shutil
 import subprocess
 import sys
 from collections.abc import Callable
@@ -9,6 +10,9 @@ from pathlib import Path
 import pytest
 
 from tiltrm.cli import main
+from tiltrm.evaluate import Store, plans
+from tiltrm.evaluate.subject import examine
+from tiltrm.report import tiny
 from tiltrm.report.catalogue import ITEMS
 from tiltrm.report.names import NAMES
 
@@ -95,6 +99,29 @@ def test_computing_needs_no_extras_and_drawing_goes_on_from_there(
     assert contents(tmp_path / "o")["fig4.csv"] == contents(everything / "out")["fig4.csv"]
 
 
+def test_a_half_full_store_is_drawn_as_far_as_it_goes(
+    everything: Path, tiltrm: Run, tmp_path: Path
+) -> None:
+    """Table 1 of the first seed, nothing of the frontier; and nothing is computed."""
+    full, own = Store(everything / "store"), Store(tmp_path / "store")
+    subject = examine(*map(str, tiny.prepare(everything / "store" / "tiny")), "Test")
+    jobs = plans.table1(subject, "tiny")
+    kept = [job for job in jobs if job.seed == 0]
+    assert 0 < len(kept) < len(jobs)
+    for job, shard in zip(kept, full.read(kept), strict=True):
+        own.write(job, shard.columns, shard.about)
+    shutil.copytree(everything / "store" / "tiny", tmp_path / "store" / "tiny")
+    there = contents(tmp_path / "store")
+    places = ("--store", tmp_path / "store", "--out", tmp_path / "out")
+    code, out, err = tiltrm("reproduce", "table1", "frontier", "--tiny", "--draw-only", *places)
+    assert (code, err) == (0, "")
+    assert "left out, since the store lacks something: frontier" in out
+    assert contents(tmp_path / "store") == there
+    files = contents(tmp_path / "out")
+    assert "frontier.csv" not in files
+    assert files["table1.csv"] != contents(everything / "out")["table1.csv"]
+
+
 def test_settings_chosen_on_val_are_written_down_and_used(
     everything: Path, tiltrm: Run, tmp_path: Path
 ) -> None:
@@ -120,6 +147,7 @@ def test_bad_input_is_one_sentence(tiltrm: Run, folder: str, tmp_path: Path) -> 
         (("fig8", "--out", tmp_path / "file"), "--out must be a folder"),
         (("table1", "--tiny", "--choose"), "--val"),
         (("table1", "--tiny", "--quick"), "not allowed"),
+        (("table1", "--draw-only", "--compute-only"), "not allowed"),
         (("frontier", "--frontier-puzzles", "0"), "at least 1"),
         (("table1", "--model", folder, "--data", tmp_path / "absent"), "absent"),
         (("table1", "--tiny", "--maze", tmp_path / "absent"), "absent"),

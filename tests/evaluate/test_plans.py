@@ -99,3 +99,28 @@ def test_impossible_numbers(wrong: dict[str, int]) -> None:
         plans.jobs(SUBJECTS["sudoku4"], "guided", **wrong)  # type: ignore[arg-type]
     with pytest.raises(SettingsError, match="size must be"):
         plans.table1(SUBJECTS["sudoku4"], "huge")
+
+
+def test_what_is_done_of_a_plan_is_the_same_for_all_methods() -> None:
+    """Folds that are whole for the first seed, then seeds that are whole on all of those."""
+    jobs = plans.table1(SUBJECTS["sudoku"], "quick")
+    assert plans.done(jobs, lambda job: True) == jobs
+    assert plans.done(jobs, lambda job: False) == []
+    first = [job for job in jobs if job.seed == 0]
+    found = plans.done(jobs, lambda job: job.seed == 0 or job.method == "guided")
+    assert found == first
+    lost = next(job for job in jobs if job.method == "unguided" and job.fold == 3)
+    assert lost.seed == 0
+    found = plans.done(jobs, lambda job: job != lost)
+    assert found == [job for job in jobs if job.fold != 3]
+    late = next(job for job in jobs if job.seed == 1 and job.fold == 3)
+    assert plans.done(jobs, lambda job: job not in (lost, late)) == found
+
+
+def test_long_plans_can_be_cut_off_anywhere() -> None:
+    """The frontier goes through its parts one by one, Table 1 through its seeds."""
+    folds = [job.fold for job in plans.frontier(SUBJECTS["sudoku"])]
+    assert folds == sorted(folds)
+    assert set(folds) == set(range(5))
+    seeds = [job.seed for job in plans.table1(SUBJECTS["sudoku"])]
+    assert seeds == sorted(seeds)

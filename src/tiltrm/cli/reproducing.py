@@ -31,7 +31,8 @@ def reproduce(arguments: argparse.Namespace) -> int:
     evidence = _evidence(arguments, names, store)
     if arguments.choose:
         grid = plans.grid(evidence.subjects[SWEEP], evidence.size)
-        _compute(arguments, {"choosing": grid}, evidence)
+        if not arguments.draw_only:
+            _compute(arguments, {"choosing": grid}, evidence)
         evidence = replace(evidence, chosen=plans.choose(store, grid))
         print(f"chosen on {VAL}: {_settings(evidence.chosen)}; the table is in {store.folder}")
     if not arguments.draw_only:
