@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from tiltrm import Exploration, SettingsError, explore, guides, methods, solve
 from tiltrm.errors import PuzzleError
+from tiltrm.explore.plan import Adaptive, Stage
 from tiltrm.model.base import step
 from tiltrm.model.trm import TRM
 from tiltrm.solver import KEYS, solve_texts
@@ -237,3 +238,13 @@ def test_tokens_need_no_task_but_texts_do(stubborn: Any) -> None:
             call()
     with pytest.raises(PuzzleError):
         solve(model, ["12"], task=TASK)
+
+
+def test_mazes_have_a_plan_of_their_own() -> None:
+    """One trajectory, then one cloud large enough to be believed when it agrees."""
+    assert methods.usual_plan("sudoku") == Adaptive()
+    own = methods.usual_plan("maze")
+    assert own.stages[0] == Stage(1, 24)
+    assert own.stages[-1].particles >= methods.AGREED_AMONG
+    assert (own.noise, own.beta) == (0.5, 1.0)
+    assert methods.plan({"noise": 0.2}, own) == dataclasses.replace(own, noise=0.2)

@@ -50,6 +50,10 @@ MAZE: dict[str, dict[str, float]] = {  # where mazes differ: Table 2 of the pape
     "ptrm": {"noise": 1.0},
 }
 
+PLANS = {  # one look at a maze is nearly always enough, and the vote of a cloud where it is not
+    "maze": Adaptive((Stage(1, 24), Stage(16, 24)), **MAZE["adaptive"]),
+}
+
 LARGEST = {"particles": 2**16, "outer_steps": 2**20}  # beyond these a number is a slip
 DECIDE_ABOVE = 2.0  # halt logit, for a model that was never calibrated
 AGREED, AGREED_AMONG = 0.9, 16  # share of the particles, in a cloud of at least so many
@@ -78,6 +82,11 @@ def numbers(method: str, settings: Mapping[str, Any], task: str) -> dict[str, An
         if usual.get(name, 0) > most:
             raise SettingsError(f"{name} must be at most {most}, got {usual[name]}")
     return usual
+
+
+def usual_plan(task: str) -> Adaptive:
+    """What adaptive solving does with a puzzle of this task, unless told otherwise."""
+    return PLANS.get(task, Adaptive())
 
 
 def plan(settings: Mapping[str, Any], base: Adaptive | None = None) -> Adaptive:

@@ -10,7 +10,7 @@ from tiltrm.explore import Exploration
 from tiltrm.explore.decide import Judge
 from tiltrm.explore.guides import Score
 from tiltrm.explore.plan import Adaptive
-from tiltrm.methods import ADAPTIVE, FIXED, judges, numbers, parse_guide, plan
+from tiltrm.methods import ADAPTIVE, FIXED, judges, numbers, parse_guide, plan, usual_plan
 from tiltrm.model.base import RecursiveModel
 from tiltrm.tasks import Task, by_name
 
@@ -58,4 +58,4 @@ def prepare(
     if method != ADAPTIVE:
         return Recipe(score, fixed=replace(FIXED[method], **set_))
     deciding = judges(model, halt_above, own().is_solved if rules else None)
-    return Recipe(score, plan(set_), deciding)
+    return Recipe(score, plan(set_, usual_plan(name)), deciding)

@@ -12,7 +12,7 @@ from tiltrm.diagnose.run import NOISES, ROOTED, SMALL
 from tiltrm.errors import SettingsError
 from tiltrm.evaluate.job import DIAGNOSE
 from tiltrm.explore.plan import Adaptive, Stage
-from tiltrm.methods import ADAPTIVE, FIXED, MAZE, numbers, plan
+from tiltrm.methods import ADAPTIVE, FIXED, MAZE, numbers, plan, usual_plan
 
 RECORDS: dict[str, Any] = {"by_step": False, "cells": False}  # what is kept, not what is done
 STEERED = (
@@ -73,7 +73,7 @@ def usually(method: str, task: str) -> dict[str, Any]:
         usual: dict[str, Any] = {name: getattr(fixed, name) for name in EXPLORED[method]}
         return usual | ({"guide": "halting"} if method in GUIDABLE else {}) | RECORDS
     if method in PLANNED:
-        own = plan(MAZE[ADAPTIVE] if maze else {})
+        own = usual_plan(task)
         return {
             "stages": _listed(own), "noise": own.noise, "beta": own.beta,
             "resample_below": own.resample_below, "guide": "halting", "halt_above": None,
