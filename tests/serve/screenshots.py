@@ -1,7 +1,8 @@
 """Pictures of the page for the README: python tests/serve/screenshots.py http://127.0.0.1:8000/
 
 Needs a running `tiltrm serve` and Chromium. A run is solved, walked back to where the cloud still
-disagrees, and taken light, dark and on a phone. `pngquant` halves the files.
+disagrees, and taken light, dark and on a phone; a maze is taken as it ends. Names after the address
+take those alone. `pngquant` halves the files.
 """
 
 import sys
@@ -10,10 +11,11 @@ from pathlib import Path
 from browser import Tab, chromium
 
 FOLDER = Path(__file__).parents[2] / "docs" / "images"
-SHOTS = {  # name: colours, size, how far down
-    "page-light": ("light", {"width": 1280, "height": 900}, True),
-    "page-dark": ("dark", {"width": 1280, "height": 900}, True),
-    "page-phone": ("light", {"width": 390, "height": 1560}, False),
+SHOTS = {  # name: task, colours, size, how far down
+    "page-light": ("sudoku", "light", {"width": 1280, "height": 900}, True),
+    "page-dark": ("sudoku", "dark", {"width": 1280, "height": 900}, True),
+    "page-phone": ("sudoku", "light", {"width": 390, "height": 1560}, False),
+    "page-maze": ("maze", "light", {"width": 1280, "height": 850}, False),
 }
 PATIENCE = 600_000  # milliseconds for a run on a slow machine
 DISPUTED = """() => {
@@ -23,18 +25,22 @@ DISPUTED = """() => {
 }"""
 
 
-def take(address: str) -> None:
-    """All of them, each of a run of its own."""
+def take(address: str, *names: str) -> None:
+    """These, or all of them, each of a run of its own."""
     FOLDER.mkdir(parents=True, exist_ok=True)
     with chromium() as browser:
-        for name, (theme, size, whole) in SHOTS.items():
+        for name, (task, theme, size, whole) in SHOTS.items():
+            if names and name not in names:
+                continue
             tab = Tab(browser, size=size, color_scheme=theme)
             tab.context.set_default_timeout(PATIENCE)
             page = tab.open(address)
+            page.check(f"[name=task][value={task}]", force=True)
             tab.solve()
-            page.evaluate(DISPUTED)
+            if task == "sudoku":
+                page.evaluate(DISPUTED)
             page.wait_for_timeout(1000)  # until a phone has scrolled to the run by itself
-            if not whole:
+            if not whole and task == "sudoku":
                 page.evaluate("document.getElementById('watch').scrollIntoView()")
             page.screenshot(path=FOLDER / f"{name}.png", full_page=whole)
             tab.context.close()
@@ -42,4 +48,4 @@ def take(address: str) -> None:
 
 
 if __name__ == "__main__":
-    take(sys.argv[1])
+    take(*sys.argv[1:])
