@@ -9,6 +9,7 @@ import itertools
 import math
 import time
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import NamedTuple
 
 import torch
@@ -21,6 +22,7 @@ from tiltrm.explore.adaptive import Adaptive, Stage, solve
 from tiltrm.explore.decide import by_halting
 from tiltrm.model.base import RecursiveModel
 from tiltrm.model.checkpoint import load
+from tiltrm.tasks import SUDOKU
 
 SHAPES = {
     "1x16 4x32 16x48 64x48, going on": (
@@ -74,7 +76,8 @@ def adaptive(
 ) -> Row:  # fmt: skip
     """A growing cloud; decided by the halting head alone."""
     begun = time.monotonic()
-    solution = solve(model, tokens, {"halting": by_halting(model, above, before)}, plan)
+    deciding = {"halting": by_halting(model, above, before)}
+    solution = solve(model, tokens, deciding, plan, task=SUDOKU if plan.turned else None)
     right = (solution.answers == labels).all(-1).float()
     decided = torch.tensor([why == "halting" for why in solution.decided_by])
     sure = float(right[decided].mean()) if decided.any() else 0.0
@@ -111,6 +114,8 @@ def main() -> None:
     parser.add_argument("--above", type=float, nargs="+", default=[4.0])
     parser.add_argument("--before", type=float, nargs="+", default=[], metavar="LOGIT",
                         help="ask for this one step earlier, too")  # fmt: skip
+    parser.add_argument("--turned", action="store_true", help="fresh trajectories see the puzzle "
+                        "under symmetries, with and without noise")  # fmt: skip
     parser.add_argument("--device", default="cuda" if torch.cuda.is_available() else "cpu")
     arguments = parser.parse_args()
     model = load(arguments.model, device=arguments.device)
@@ -126,6 +131,9 @@ def main() -> None:
         rows.append(fixed(model, tokens, labels, each))
         print(rows[-1], flush=True)
     own = [("default", Adaptive(), above) for above in arguments.above]
+    if arguments.turned:
+        plans = [replace(Adaptive(), noise=noise, turned=True) for noise in (0.0, 0.2, 0.3, 0.5)]
+        own += [("turned", plan, above) for plan in plans for above in arguments.above]
     for name, plan, above in [*own, *(grid() if arguments.search else [])]:
         rows.append(adaptive(model, tokens, labels, plan, above, name))
         print(rows[-1], flush=True)

@@ -51,7 +51,7 @@ MAZE: dict[str, dict[str, float]] = {  # where mazes differ: Table 2 of the pape
 }
 
 PLANS = {  # one look at a maze is nearly always enough, and the vote of a cloud where it is not
-    "maze": Adaptive((Stage(1, 24), Stage(16, 24)), **MAZE["adaptive"]),
+    "maze": Adaptive((Stage(1, 24), Stage(16, 24)), noise=0.5, beta=1.0),
 }
 
 LARGEST = {"particles": 2**16, "outer_steps": 2**20}  # beyond these a number is a slip

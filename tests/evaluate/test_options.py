@@ -73,3 +73,18 @@ def test_the_size_of_a_plan_becomes_its_stages() -> None:
 def test_what_makes_no_sense(method: str, given: dict[str, Any]) -> None:
     with pytest.raises(SettingsError):
         complete(method, given, "sudoku")
+
+
+def test_turned_is_named_only_where_it_is_true() -> None:
+    """So that shards made before there was such a setting are still found."""
+    plain = complete("adaptive", {}, "sudoku")
+    assert complete("adaptive", {"turned": False}, "sudoku") == plain
+    assert "turned" not in plain
+    turned = complete("adaptive", {"turned": True}, "sudoku")
+    assert turned == {**plain, "turned": True}
+    assert complete("adaptive", turned, "sudoku") == turned
+    for wrong in ({"turned": 1}, {"turned": True, "resample_below": 0.3}):
+        with pytest.raises(SettingsError, match="turned"):
+            complete("adaptive", wrong, "sudoku")
+    with pytest.raises(SettingsError, match="turned"):
+        complete("guided", {"turned": True}, "sudoku")

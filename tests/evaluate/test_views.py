@@ -9,11 +9,12 @@ from torch import Tensor
 
 from tiltrm.data import Puzzles
 from tiltrm.errors import SettingsError
-from tiltrm.evaluate.views import views, vote
+from tiltrm.evaluate.views import vote
 from tiltrm.explore import Exploration, explore
 from tiltrm.methods import FIXED
 from tiltrm.model.trm import TRM
 from tiltrm.tasks import MAZE, SUDOKU, Symmetry
+from tiltrm.tasks.base import views
 
 from .toys import TASK, Copying
 

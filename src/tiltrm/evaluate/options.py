@@ -27,6 +27,7 @@ EXPLORED = {  # fields of Exploration that a fixed method lets one set
 }
 GUIDABLE = ("guided", "ptrm")  # those that ask a guide
 RULES = "adaptive_rules"
+TURNED = "turned"  # the one setting of a plan that is left out where it is false
 PLANNED = (ADAPTIVE, RULES)
 HALT_FIRST: dict[str, Any] = {
     "particles": 12, "noise": 0.3, "halt_above": 0.0, "outer_steps": 48,
@@ -51,7 +52,7 @@ def complete(method: str, given: Mapping[str, Any], task: str) -> dict[str, Any]
     if method not in (*NAMES, DIAGNOSE):
         raise SettingsError(f"method must be one of {', '.join(NAMES)}, got {method!r}")
     usual = usually(method, task)
-    known = (*usual, *(("particles", "outer_steps") if method in PLANNED else ()))
+    known = (*usual, *(("particles", "outer_steps", TURNED) if method in PLANNED else ()))
     unknown = [name for name in given if name not in known]
     if unknown:
         raise SettingsError(
@@ -100,12 +101,14 @@ def _listed(own: Adaptive) -> tuple[tuple[int, int, bool], ...]:
 
 def _planned(given: dict[str, Any], task: str) -> dict[str, Any]:
     """Particles and outer steps become part of the stages, as `tiltrm.methods.plan` does it."""
-    rest = {name: value for name, value in given.items() if name not in ("stages", "guide")}
+    turned = {TURNED: True} if given.get(TURNED) else {}  # named where true: it came later
+    rest = {n: value for n, value in given.items() if n not in ("stages", "guide", TURNED)}
     rest = numbers(ADAPTIVE, rest, task)
     own = plan(rest, Adaptive(staged(given["stages"])))
     kept = {name: given[name] for name in ("noise", "beta", "resample_below")}
+    Adaptive(own.stages, **kept, **turned)  # for its checks
     return {"stages": _listed(own), **kept, "guide": given["guide"],
-            "halt_above": given["halt_above"]}  # fmt: skip
+            "halt_above": given["halt_above"], **turned}  # fmt: skip
 
 
 def _check(method: str, settings: Mapping[str, Any]) -> None:
@@ -126,6 +129,10 @@ def _formed(name: str, usual: Mapping[str, Any], value: Any) -> Any:
     """The value in the one form that its setting has: 1 as 1.0 where a number is meant."""
     if name == "stages":
         return value  # `staged` looks at them
+    if name == TURNED and not isinstance(value, bool):
+        raise SettingsError(f"{name} must be true or false, got {value!r}")
+    if name == TURNED:
+        return value
     like = usual.get(name, 1)  # the two of a plan that are not in it are whole numbers
     if isinstance(like, tuple):
         if not isinstance(value, list | tuple):

@@ -19,7 +19,7 @@ import torch
 from torch import Tensor
 
 from tiltrm.evaluate.measure import ByStep, Columns, Outcome, columns
-from tiltrm.evaluate.options import EXPLORED, PLANNED, RULES, staged
+from tiltrm.evaluate.options import EXPLORED, PLANNED, RULES, TURNED, staged
 from tiltrm.evaluate.views import vote
 from tiltrm.explore import Exploration, explore
 from tiltrm.explore.adaptive import Adaptive, Solution, Stage
@@ -86,14 +86,16 @@ def _adaptive(
 ) -> Outcome:  # fmt: skip
     """`tiltrm.solve` with its judges. The labels are not looked at."""
     plan = Adaptive(
-        staged(settings["stages"]), settings["noise"], settings["beta"], settings["resample_below"]
-    )
+        staged(settings["stages"]), settings["noise"], settings["beta"], settings["resample_below"],
+        turned=settings.get(TURNED, False),
+    )  # fmt: skip
     rules = task.is_solved if method == RULES else None
     deciding = judges(model, settings["halt_above"], rules)
     guide = guide_of(model, task, settings)
     solution = solve_adaptively(
-        model, tokens, deciding, plan, guide=guide, seed=seed, keys=keys, progress=progress
-    )
+        model, tokens, deciding, plan, guide=guide, seed=seed, keys=keys, progress=progress,
+        task=task,
+    )  # fmt: skip
     return _outcome(solution)
 
 

@@ -14,7 +14,6 @@ from tiltrm.evaluate.measure import Columns
 from tiltrm.evaluate.peers import METHODS, guide_of
 from tiltrm.evaluate.store import Store
 from tiltrm.evaluate.subject import fingerprint, read_for
-from tiltrm.evaluate.views import views
 from tiltrm.explore import Exploration
 from tiltrm.explore.run import Progress as Ticks
 from tiltrm.methods import parse_guide
@@ -24,6 +23,7 @@ from tiltrm.model.build import Model
 from tiltrm.opening import open_model
 from tiltrm.provenance import commit, device_name, release
 from tiltrm.tasks import by_name
+from tiltrm.tasks.base import views
 
 Progress = Callable[[float, int], None]  # (jobs done, of); the one that runs counts in part
 

@@ -7,7 +7,6 @@ on neither the batch nor the fold it is in.
 import torch
 from torch import Tensor
 
-from tiltrm.errors import SettingsError
 from tiltrm.evaluate.measure import Outcome
 from tiltrm.explore import Exploration, Result, explore
 from tiltrm.explore.adaptive import UNDECIDED
@@ -15,24 +14,8 @@ from tiltrm.explore.run import Progress, device_of
 from tiltrm.explore.select import Candidates, same_answer
 from tiltrm.explore.settings import SELECTORS
 from tiltrm.model.base import RecursiveModel
-from tiltrm.tasks import Symmetry, Task
-
-DRAWS = 512  # symmetries drawn at least, so that a task with few shows all of them
-
-
-def views(task: Task, copies: int, seed: int) -> Symmetry:
-    """So many different symmetries, the first of them the identity: (copy, cell), (copy, id)."""
-    drawn = task.symmetry(max(DRAWS, 2 * copies), torch.Generator().manual_seed(seed))
-    source = torch.cat((torch.arange(task.cells)[None], drawn.source))
-    names = torch.cat((torch.arange(task.vocabulary)[None], drawn.names))
-    rows = torch.cat((source, names), dim=1).tolist()
-    first = {tuple(row): place for place, row in reversed(list(enumerate(rows)))}
-    places = sorted(first.values())[:copies]
-    if len(places) < copies:
-        raise SettingsError(
-            f"copies must be at most {len(places)}, the symmetries of {task.name}, got {copies}"
-        )
-    return Symmetry(source[places], names[places])
+from tiltrm.tasks import Task
+from tiltrm.tasks.base import views
 
 
 def vote(

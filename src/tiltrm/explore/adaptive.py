@@ -21,6 +21,7 @@ from tiltrm.explore.plan import Adaptive, Stage
 from tiltrm.explore.rows import one_thread_each
 from tiltrm.explore.run import Progress, Watch, checked, device_of, make_kit
 from tiltrm.model.base import RecursiveModel
+from tiltrm.tasks.base import Task
 
 ENTER = 4096  # puzzles embedded at once
 
@@ -47,11 +48,13 @@ def solve(
     model: RecursiveModel, tokens: Tensor, judges: Mapping[str, Judge],
     plan: Adaptive | None = None, *, guide: Score | None = None, seed: int = 0,
     keys: Tensor | None = None, progress: Progress | None = None, watch: Watch | None = None,
+    task: Task | None = None,
 ) -> Solution:  # fmt: skip
     """Solve a batch of puzzles, each with as little computing as its judges allow.
 
     Judges are asked in order after every outer step; the first that decides is the reason given.
-    A puzzle's result depends on neither the batch nor its order.
+    A puzzle's result depends on neither the batch nor its order. A plan that is `turned` needs the
+    task, for its symmetries.
     Proved by tests/explore/test_adaptive.py.
     """
     plan = plan or Adaptive()
@@ -69,7 +72,7 @@ def solve(
 
     with torch.inference_mode(), one_thread_each() if cpu else nullcontext(1) as threads:
         kit = make_kit(model, plan.exploration(), guide, threads if cpu else None)
-        walk = Walk(model, plan, judges, kit)
+        walk = Walk(model, plan, judges, kit, plan.views(task, device, model.vocabulary))
         for first in range(0, len(tokens), ENTER):
             part = slice(first, first + ENTER)
             own = None if keys is None else keys[part]

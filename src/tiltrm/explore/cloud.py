@@ -11,22 +11,33 @@ from torch import Tensor
 from tiltrm.explore.keys import derive, puzzle_keys
 from tiltrm.explore.rows import in_groups
 from tiltrm.model.base import RecursiveModel, State
+from tiltrm.tasks.base import Symmetry
 
 
 class Question(NamedTuple):
     """What stays fixed while a batch of puzzles is explored."""
 
     tokens: Tensor  # (puzzle, cell)
-    inputs: Tensor  # x: (puzzle, 1, position, width), shared by the particles
+    inputs: Tensor  # x: (puzzle, 1, position, width), shared by the particles; or one for each
     keys: Tensor  # (puzzle,) int64, the root of a puzzle's randomness
     particles: Tensor  # (particle,) 0, 1, ..., S - 1
+    views: Symmetry | None = None  # how each particle sees its puzzle; None: all as it is
 
     def part(self, puzzles: slice | Tensor, particles: slice = slice(None)) -> "Question":
         """The question for some puzzles, and some slots of their clouds."""
+        inputs, views = self.inputs[puzzles], self.views
+        if views is not None:
+            inputs, views = inputs[:, particles], views.part(particles)
         return Question(
-            self.tokens[puzzles], self.inputs[puzzles], self.keys[puzzles],
-            self.particles[particles],
-        )  # fmt: skip
+            self.tokens[puzzles], inputs, self.keys[puzzles], self.particles[particles], views
+        )
+
+    def seen(self, model: RecursiveModel, views: Symmetry) -> "Question":
+        """The same puzzles, each particle looking at them in its own way."""
+        particles = len(self.particles)
+        turned = views.apply(self.tokens.expand(particles, -1, -1))  # (particle, puzzle, cell)
+        inputs = model.embed(turned.transpose(0, 1).flatten(0, 1))
+        return self._replace(inputs=inputs.unflatten(0, (-1, particles)), views=views)
 
 
 class Clock(NamedTuple):
@@ -61,8 +72,10 @@ class Context:
 
     @cached_property
     def answers(self) -> Tensor:
-        """a_n = Dec(y_n) (section 3), decoded once and only if asked for."""
-        return decoded(self.decode, self.state.answer)  # (puzzle, particle, cell) uint8
+        """a_n = Dec(y_n) (section 3), turned back, decoded once and only if asked for."""
+        found = decoded(self.decode, self.state.answer)  # (puzzle, particle, cell) uint8
+        views = self.question.views
+        return found if views is None else views.undo(found.transpose(0, 1)).transpose(0, 1)
 
 
 class StepInfo(NamedTuple):

@@ -5,7 +5,7 @@ for another, or try again after running out of memory. `solve` walks its cohorts
 server takes turns between those of its clients.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 import torch
@@ -22,6 +22,7 @@ from tiltrm.explore.select import Candidates, same_answer, weighted_map
 from tiltrm.explore.step import step
 from tiltrm.explore.weights import degenerate
 from tiltrm.model.base import RecursiveModel, State, evaluations_per_step
+from tiltrm.tasks.base import Symmetry
 
 UNDECIDED = "budget"  # the reason where no judge decided
 
@@ -72,6 +73,7 @@ class Walk(NamedTuple):
     plan: Adaptive
     judges: Mapping[str, Judge]  # asked in order; the first that decides is the reason
     kit: Kit
+    views: Sequence[Symmetry] = ()  # of the particles of every stage; none: as the puzzle is
 
     def stage(self, cohort: Cohort) -> Stage:
         """The stage that the cohort's next step belongs to."""
@@ -84,6 +86,8 @@ class Walk(NamedTuple):
         question = cohort.question._replace(particles=slots)
         cloud = cohort.cloud
         if cohort.stage_step == 0 or cloud is None:
+            if self.views:
+                question = question.seen(self.model, self.views[cohort.stage])
             cloud = self._grown(question, stage, cloud)
         clock = Clock(cohort.steps + 1, self.plan.outer_steps)
         cloud, info = step(cloud, question, clock, self.model.decode, **self.kit._asdict())
@@ -103,7 +107,7 @@ class Walk(NamedTuple):
         """The cloud a stage begins with: who goes on, then fresh particles, all equal in weight."""
         kept = 0 if cloud is None else cloud.log_weights.shape[1] if stage.goes_on else 1
         kept = min(kept, stage.particles)
-        fresh = begin(self.model, question._replace(particles=question.particles[kept:]))
+        fresh = begin(self.model, question.part(slice(None), slice(kept, None)))
         if cloud is None:
             return fresh
         state = State(
@@ -158,6 +162,8 @@ class Walk(NamedTuple):
         else:
             # The judge vouches for the answer; the rest is spread as the particle itself would.
             own = in_groups(lambda x: torch.softmax(self.model.decode(x), -1), answer)[:, 0]
+            if context.question.views is not None:
+                own = context.question.views.part(particle).undo_shares(own)
             marginal = own.double() * (1.0 - sure.double())[:, None, None]
             marginal.scatter_add_(
                 -1, chosen.long()[..., None], sure.double()[:, None, None].expand_as(own[..., :1])

@@ -2,9 +2,12 @@
 
 from dataclasses import dataclass
 
+import torch
+
 from tiltrm.errors import SettingsError
 from tiltrm.explore.noise import NoiseFreeFirst, everywhere
 from tiltrm.explore.settings import Exploration
+from tiltrm.tasks.base import Symmetry, Task, views
 
 
 @dataclass(frozen=True)
@@ -26,12 +29,34 @@ class Adaptive:
     noise: float = 0.5
     beta: float = 0.25
     resample_below: float = 0.0  # a decided particle ends the search, so copies of it are no use
+    turned: bool = False  # a fresh trajectory sees the puzzle under a symmetry of its own
 
     def __post_init__(self) -> None:
         if not self.stages:
             raise SettingsError("a plan needs at least one stage, got none")
         if any(stage.particles < 1 or stage.outer_steps < 1 for stage in self.stages):
             raise SettingsError(f"every stage needs a particle and a step, got {self.stages}")
+        if self.turned and (self.resample_below or any(stage.goes_on for stage in self.stages)):
+            raise SettingsError(
+                "turned must be false where trajectories are resampled or go on in a later stage, "
+                "because they cannot change how they see the puzzle"
+            )
+
+    def views(
+        self, task: Task | None, device: torch.device, vocabulary: int
+    ) -> tuple[Symmetry, ...]:
+        """How the particles of each stage see a puzzle, the first as it is; none unless turned.
+
+        The same for all puzzles, so that a result depends on neither batch nor order.
+        """
+        if not self.turned:
+            return ()
+        if task is None:
+            raise SettingsError("a plan that is turned needs the task for its symmetries, got none")
+        return tuple(
+            views(task, stage.particles, seed=number).on(device, vocabulary)
+            for number, stage in enumerate(self.stages)
+        )
 
     @property
     def outer_steps(self) -> int:

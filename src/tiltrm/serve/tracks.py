@@ -133,5 +133,6 @@ def _lay(host: Host, task: Task, recipe: Recipe) -> Track:
         return Track(host, task, Fixed(host.model, recipe.fixed, kit), None)
     plan = recipe.plan or Adaptive()
     kit = make_kit(host.model, plan.exploration(), recipe.guide, host.threads)
-    walk = Walk(host.model, plan, recipe.judges or {}, kit)
+    views = plan.views(task, host.device, host.model.vocabulary)
+    walk = Walk(host.model, plan, recipe.judges or {}, kit, views)
     return Track(host, task, Staged(walk), plan)

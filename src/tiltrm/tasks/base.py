@@ -11,7 +11,10 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from tiltrm.errors import SettingsError
+
 PAD = 0
+DRAWS = 512  # symmetries drawn at least, so that a task with few shows all of them
 
 
 class Task(Protocol):
@@ -110,6 +113,37 @@ class Symmetry:
     def undo(self, tokens: Tensor) -> Tensor:
         """The inverse of `apply`."""
         return _move(_rename(tokens, self.names.argsort(-1)), self.source.argsort(-1))
+
+    def undo_shares(self, shares: Tensor) -> Tensor:
+        """The inverse for a number to every cell and id: (puzzle, cell, vocabulary)."""
+        cells = self.source.argsort(-1)[..., None].expand_as(shares)
+        return shares.gather(1, cells).gather(2, self.names[:, None].expand_as(shares))
+
+    def part(self, rows: slice | Tensor) -> "Symmetry":
+        """Some of them."""
+        return Symmetry(self.source[rows], self.names[rows])
+
+    def on(self, device: torch.device, vocabulary: int) -> "Symmetry":
+        """The same on another device; ids that the task does not have keep their names."""
+        rows, known = self.names.shape
+        others = torch.arange(known, max(known, vocabulary), device=self.names.device)
+        names = torch.cat((self.names, others.expand(rows, -1)), 1)
+        return Symmetry(self.source.to(device), names.to(device))
+
+
+def views(task: Task, count: int, seed: int) -> Symmetry:
+    """So many different symmetries of a task, the first of them the identity."""
+    drawn = task.symmetry(max(DRAWS, 2 * count), torch.Generator().manual_seed(seed))
+    source = torch.cat((torch.arange(task.cells)[None], drawn.source))
+    names = torch.cat((torch.arange(task.vocabulary)[None], drawn.names))
+    rows = torch.cat((source, names), dim=1).tolist()
+    first = {tuple(row): place for place, row in reversed(list(enumerate(rows)))}
+    places = sorted(first.values())[:count]
+    if len(places) < count:
+        raise SettingsError(
+            f"expected at most {len(places)} views, the symmetries of {task.name}, got {count}"
+        )
+    return Symmetry(source[places], names[places])
 
 
 def _along(table: Tensor, tokens: Tensor) -> Tensor:

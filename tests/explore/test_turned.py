@@ -1,0 +1,148 @@
+"""Trajectories that see a puzzle under symmetries: turned back exactly, and alone in any batch."""
+
+from dataclasses import dataclass, fields, replace
+
+import pytest
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from tiltrm.errors import SettingsError
+from tiltrm.explore.adaptive import Adaptive, Solution, Stage, solve
+from tiltrm.explore.cloud import StepInfo, ask
+from tiltrm.explore.decide import by_agreement, by_halting
+from tiltrm.model.base import State
+from tiltrm.model.trm import TRM
+from tiltrm.tasks import Sudoku
+from tiltrm.tasks.base import Symmetry, views
+
+TASK = Sudoku(2)
+PLAN = Adaptive(stages=(Stage(1, 2), Stage(4, 2), Stage(6, 2)), noise=0.0, turned=True)
+NOWHERE = torch.device("cpu")
+
+
+@dataclass
+class Echo:
+    """Answers with its question; the halting head passes only views that begin with `token`."""
+
+    token: int = -1
+    cells, vocabulary, inner_steps, cycles = 16, 7, 1, 3  # one id more than the task has
+
+    def embed(self, tokens: Tensor) -> Tensor:
+        return F.one_hot(tokens.long(), self.vocabulary).float()
+
+    def start(self, inputs: Tensor) -> State:
+        return State(torch.zeros_like(inputs), torch.zeros_like(inputs))
+
+    def refine(self, inputs: Tensor, state: State) -> Tensor:
+        return inputs.expand_as(state.latent)
+
+    def answer(self, state: State) -> Tensor:
+        return state.latent
+
+    def decode(self, answer: Tensor) -> Tensor:
+        return answer * torch.linspace(2.0, 3.0, 16)[:, None]  # surer of the later cells
+
+    def halt_logit(self, answer: Tensor) -> Tensor:
+        return 2.0 * (answer[..., 0, :].argmax(-1) == self.token).float()
+
+
+def puzzles(count: int) -> Tensor:
+    return torch.stack([TASK.generate(seed)[0] for seed in range(count)])
+
+
+def test_answers_are_turned_back_before_anybody_looks() -> None:
+    tokens, seen = puzzles(5), list[StepInfo]()
+    solve(Echo(), tokens, {}, PLAN, task=TASK, watch=seen.append)
+    particles = [info.context.answers.shape[1] for info in seen]
+    assert particles == [1, 1, 4, 4, 6, 6]
+    for info in seen:
+        assert torch.equal(info.context.answers, tokens[:, None].expand_as(info.context.answers))
+    inputs = seen[-1].context.question.inputs
+    assert len({tuple(row) for row in inputs[0].argmax(-1).tolist()}) == 6
+    agreed = solve(Echo(), tokens, {"all": by_agreement(1.0, 4)}, PLAN, task=TASK)
+    assert agreed.outer_steps.tolist() == [3] * 5
+
+
+def test_what_is_said_of_a_cell_is_turned_back_too() -> None:
+    """A view decides; how sure it is of its cells is said of the cells they are in the puzzle."""
+    tokens = puzzles(12)
+    first = [set(view[:, 0].tolist()) for view in _seen(tokens, PLAN)]
+    token = next(t for t in range(1, 6) if t not in first[0] and t in first[1])
+    model, turned = Echo(token), PLAN.views(TASK, NOWHERE, 7)[1]
+    found = solve(model, tokens, {"halting": by_halting(model, 1.0)}, PLAN, task=TASK)
+    assert torch.equal(found.answers, tokens)
+    moved = turned.apply(tokens.expand(4, -1, -1))  # (particle, puzzle, cell)
+    places = set()
+    for row in (found.outer_steps == 3).nonzero()[:, 0].tolist():
+        view = int((moved[:, row, 0] == token).int().argmax())
+        own = model.decode(model.embed(moved[view, row])).softmax(-1).amax(-1)
+        expected = torch.empty(16)
+        expected[turned.source[view]] = own
+        sure = found.confidence[row]
+        assert torch.allclose(found.cell_confidence[row], sure + (1 - sure) * expected)
+        places.add(tuple(turned.source[view].tolist()))
+    assert places - {tuple(range(16))}  # some cells did move
+
+
+def _seen(tokens: Tensor, plan: Adaptive) -> list[Tensor]:
+    """How the particles of every stage see the puzzles: (puzzle x particle, cell)."""
+    turned = plan.views(TASK, NOWHERE, 7)
+    return [v.apply(tokens.expand(len(v.names), -1, -1)).flatten(0, 1) for v in turned]
+
+
+def test_shares_are_undone_as_tokens_are() -> None:
+    tokens = puzzles(3)
+    turned = TASK.symmetry(3, torch.Generator().manual_seed(1))
+    shares = F.one_hot(turned.apply(tokens).long(), TASK.vocabulary).float()
+    assert torch.equal(turned.undo_shares(shares).argmax(-1), tokens.long())
+
+
+def test_stages_look_in_different_ways_and_always_the_same() -> None:
+    turned = PLAN.views(TASK, NOWHERE, 7)
+    assert [len(view.source) for view in turned] == [1, 4, 6]
+    for view in turned:
+        assert torch.equal(view.source[0], torch.arange(16))
+        assert torch.equal(view.names[0], torch.arange(7))
+        assert torch.equal(view.names[:, 6], torch.full((len(view.names),), 6))
+    assert not torch.equal(turned[1].source[1:4], turned[2].source[1:4])
+    again = PLAN.views(TASK, NOWHERE, 7)
+    assert all(torch.equal(a.names, b.names) for a, b in zip(turned, again, strict=True))
+    assert replace(PLAN, turned=False).views(None, NOWHERE, 7) == ()
+
+
+def test_company_changes_nothing(model: TRM, tokens: Tensor) -> None:
+    plan = replace(PLAN, noise=0.3)
+    judge = {"halting": by_halting(model, 0.0)}
+    whole = solve(model, tokens, judge, plan, task=TASK, keys=torch.arange(len(tokens)))
+    for row in range(len(tokens)):
+        keys = torch.tensor([row])
+        alone = solve(model, tokens[row : row + 1], judge, plan, task=TASK, keys=keys)
+        for field in fields(Solution):
+            one, all_ = getattr(alone, field.name), getattr(whole, field.name)
+            if isinstance(one, Tensor):
+                assert torch.equal(one[0], all_[row]), field.name
+            else:
+                assert one[0] == all_[row]
+
+
+def test_a_view_is_the_model_on_the_turned_puzzle(model: TRM, tokens: Tensor) -> None:
+    turned = views(TASK, 3, seed=4)
+    question = ask(model, tokens, 3).seen(model, turned)
+    for particle in range(3):
+        one = Symmetry(turned.source[particle][None], turned.names[particle][None])
+        moved = one.apply(tokens[None])[0]
+        assert torch.equal(question.inputs[:, particle], model.embed(moved))
+    part = question.part(slice(1, 2), slice(2, 3))
+    assert torch.equal(part.inputs[0, 0], question.inputs[1, 2])
+    assert part.views is not None
+    assert torch.equal(part.views.source[0], turned.source[2])
+
+
+def test_what_cannot_be_turned_is_refused() -> None:
+    with pytest.raises(SettingsError, match="turned"):
+        Adaptive(turned=True, resample_below=0.3)
+    with pytest.raises(SettingsError, match="turned"):
+        Adaptive(stages=(Stage(1, 2), Stage(4, 2, goes_on=True)), turned=True)
+    with pytest.raises(SettingsError, match="needs the task"):
+        solve(Echo(), puzzles(1), {}, PLAN)
