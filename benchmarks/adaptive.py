@@ -20,6 +20,8 @@ from tiltrm.data import read
 from tiltrm.explore import Exploration, explore
 from tiltrm.explore.adaptive import Adaptive, Stage, solve
 from tiltrm.explore.decide import by_halting
+from tiltrm.explore.run import device_of
+from tiltrm.methods import views_of
 from tiltrm.model.base import RecursiveModel
 from tiltrm.model.checkpoint import load
 from tiltrm.tasks import SUDOKU
@@ -77,7 +79,8 @@ def adaptive(
     """A growing cloud; decided by the halting head alone."""
     begun = time.monotonic()
     deciding = {"halting": by_halting(model, above, before)}
-    solution = solve(model, tokens, deciding, plan, task=SUDOKU if plan.turned else None)
+    views = views_of(plan, SUDOKU, model, device_of(model, tokens))
+    solution = solve(model, tokens, deciding, plan, views=views)
     right = (solution.answers == labels).all(-1).float()
     decided = torch.tensor([why == "halting" for why in solution.decided_by])
     sure = float(right[decided].mean()) if decided.any() else 0.0

@@ -14,6 +14,7 @@ from functools import reduce
 from operator import add
 from typing import Any
 
+import torch
 from torch import Tensor
 
 from tiltrm.errors import SettingsError
@@ -22,7 +23,10 @@ from tiltrm.explore.adaptive import Adaptive, Stage
 from tiltrm.explore.decide import Judge, by_agreement, by_halting, by_rules
 from tiltrm.explore.guides import Guide
 from tiltrm.model.base import RecursiveModel
-from tiltrm.tasks import Maze, Task
+from tiltrm.tasks import Maze, Symmetry, Task
+from tiltrm.tasks.base import views
+
+Views = tuple[Symmetry, ...]  # one for every stage
 
 ADAPTIVE = "adaptive"
 TILTED = Exploration(on_degenerate="abstain", entropy_every=0)
@@ -87,6 +91,19 @@ def numbers(method: str, settings: Mapping[str, Any], task: str) -> dict[str, An
 def usual_plan(task: str) -> Adaptive:
     """What adaptive solving does with a puzzle of this task, unless told otherwise."""
     return PLANS.get(task, Adaptive())
+
+
+def views_of(plan: Adaptive, task: Task, model: RecursiveModel, device: torch.device) -> Views:
+    """How the particles of each stage see a puzzle, the first as it is; nothing unless turned.
+
+    The same for all puzzles, so that a result depends on neither batch nor order.
+    """
+    if not plan.turned:
+        return ()
+    return tuple(
+        views(task, stage.particles, seed=number).on(device, model.vocabulary)
+        for number, stage in enumerate(plan.stages)
+    )
 
 
 def plan(settings: Mapping[str, Any], base: Adaptive | None = None) -> Adaptive:

@@ -11,6 +11,7 @@ from tiltrm.errors import SettingsError
 from tiltrm.explore.adaptive import Adaptive, Solution, Stage, solve
 from tiltrm.explore.cloud import StepInfo, ask
 from tiltrm.explore.decide import by_agreement, by_halting
+from tiltrm.methods import views_of
 from tiltrm.model.base import State
 from tiltrm.model.trm import TRM
 from tiltrm.tasks import Sudoku
@@ -18,7 +19,6 @@ from tiltrm.tasks.base import Symmetry, views
 
 TASK = Sudoku(2)
 PLAN = Adaptive(stages=(Stage(1, 2), Stage(4, 2), Stage(6, 2)), noise=0.0, turned=True)
-NOWHERE = torch.device("cpu")
 
 
 @dataclass
@@ -47,30 +47,33 @@ class Echo:
         return 2.0 * (answer[..., 0, :].argmax(-1) == self.token).float()
 
 
+VIEWS = views_of(PLAN, TASK, Echo(), torch.device("cpu"))
+
+
 def puzzles(count: int) -> Tensor:
     return torch.stack([TASK.generate(seed)[0] for seed in range(count)])
 
 
 def test_answers_are_turned_back_before_anybody_looks() -> None:
     tokens, seen = puzzles(5), list[StepInfo]()
-    solve(Echo(), tokens, {}, PLAN, task=TASK, watch=seen.append)
+    solve(Echo(), tokens, {}, PLAN, views=VIEWS, watch=seen.append)
     particles = [info.context.answers.shape[1] for info in seen]
     assert particles == [1, 1, 4, 4, 6, 6]
     for info in seen:
         assert torch.equal(info.context.answers, tokens[:, None].expand_as(info.context.answers))
     inputs = seen[-1].context.question.inputs
     assert len({tuple(row) for row in inputs[0].argmax(-1).tolist()}) == 6
-    agreed = solve(Echo(), tokens, {"all": by_agreement(1.0, 4)}, PLAN, task=TASK)
+    agreed = solve(Echo(), tokens, {"all": by_agreement(1.0, 4)}, PLAN, views=VIEWS)
     assert agreed.outer_steps.tolist() == [3] * 5
 
 
 def test_what_is_said_of_a_cell_is_turned_back_too() -> None:
     """A view decides; how sure it is of its cells is said of the cells they are in the puzzle."""
     tokens = puzzles(12)
-    first = [set(view[:, 0].tolist()) for view in _seen(tokens, PLAN)]
+    first = [set(view[:, 0].tolist()) for view in _seen(tokens)]
     token = next(t for t in range(1, 6) if t not in first[0] and t in first[1])
-    model, turned = Echo(token), PLAN.views(TASK, NOWHERE, 7)[1]
-    found = solve(model, tokens, {"halting": by_halting(model, 1.0)}, PLAN, task=TASK)
+    model, turned = Echo(token), VIEWS[1]
+    found = solve(model, tokens, {"halting": by_halting(model, 1.0)}, PLAN, views=VIEWS)
     assert torch.equal(found.answers, tokens)
     moved = turned.apply(tokens.expand(4, -1, -1))  # (particle, puzzle, cell)
     places = set()
@@ -85,10 +88,9 @@ def test_what_is_said_of_a_cell_is_turned_back_too() -> None:
     assert places - {tuple(range(16))}  # some cells did move
 
 
-def _seen(tokens: Tensor, plan: Adaptive) -> list[Tensor]:
+def _seen(tokens: Tensor) -> list[Tensor]:
     """How the particles of every stage see the puzzles: (puzzle x particle, cell)."""
-    turned = plan.views(TASK, NOWHERE, 7)
-    return [v.apply(tokens.expand(len(v.names), -1, -1)).flatten(0, 1) for v in turned]
+    return [v.apply(tokens.expand(len(v.names), -1, -1)).flatten(0, 1) for v in VIEWS]
 
 
 def test_shares_are_undone_as_tokens_are() -> None:
@@ -99,25 +101,26 @@ def test_shares_are_undone_as_tokens_are() -> None:
 
 
 def test_stages_look_in_different_ways_and_always_the_same() -> None:
-    turned = PLAN.views(TASK, NOWHERE, 7)
+    turned = VIEWS
     assert [len(view.source) for view in turned] == [1, 4, 6]
     for view in turned:
         assert torch.equal(view.source[0], torch.arange(16))
         assert torch.equal(view.names[0], torch.arange(7))
         assert torch.equal(view.names[:, 6], torch.full((len(view.names),), 6))
     assert not torch.equal(turned[1].source[1:4], turned[2].source[1:4])
-    again = PLAN.views(TASK, NOWHERE, 7)
+    again = views_of(PLAN, TASK, Echo(), torch.device("cpu"))
     assert all(torch.equal(a.names, b.names) for a, b in zip(turned, again, strict=True))
-    assert replace(PLAN, turned=False).views(None, NOWHERE, 7) == ()
+    assert views_of(replace(PLAN, turned=False), TASK, Echo(), torch.device("cpu")) == ()
 
 
 def test_company_changes_nothing(model: TRM, tokens: Tensor) -> None:
     plan = replace(PLAN, noise=0.3)
+    seen = views_of(plan, TASK, model, torch.device("cpu"))
     judge = {"halting": by_halting(model, 0.0)}
-    whole = solve(model, tokens, judge, plan, task=TASK, keys=torch.arange(len(tokens)))
+    whole = solve(model, tokens, judge, plan, views=seen, keys=torch.arange(len(tokens)))
     for row in range(len(tokens)):
         keys = torch.tensor([row])
-        alone = solve(model, tokens[row : row + 1], judge, plan, task=TASK, keys=keys)
+        alone = solve(model, tokens[row : row + 1], judge, plan, views=seen, keys=keys)
         for field in fields(Solution):
             one, all_ = getattr(alone, field.name), getattr(whole, field.name)
             if isinstance(one, Tensor):
@@ -144,5 +147,6 @@ def test_what_cannot_be_turned_is_refused() -> None:
         Adaptive(turned=True, resample_below=0.3)
     with pytest.raises(SettingsError, match="turned"):
         Adaptive(stages=(Stage(1, 2), Stage(4, 2, goes_on=True)), turned=True)
-    with pytest.raises(SettingsError, match="needs the task"):
-        solve(Echo(), puzzles(1), {}, PLAN)
+    for plan, seen in ((PLAN, ()), (PLAN, VIEWS[:2]), (replace(PLAN, turned=False), VIEWS)):
+        with pytest.raises(SettingsError, match="views for every stage"):
+            solve(Echo(), puzzles(1), {}, plan, views=seen)

@@ -33,7 +33,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "with torchrun."
     )
     parser.add_argument("--task", default="sudoku", help="sudoku, maze or sudoku4")
-    parser.add_argument("--preset", default="fast", help="fast, paper, or a TOML file")
+    parser.add_argument(
+        "--preset", default="fast", help="fast, paper, fresh (mazes), or a TOML file"
+    )
     parser.add_argument("--data", help="training puzzles with answers; else the public set")
     parser.add_argument("--val", help="validation puzzles; else a tenth of the training puzzles")
     parser.add_argument("--out", type=Path, help="folder of the run; else runs/TASK-PRESET")

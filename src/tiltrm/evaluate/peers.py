@@ -28,7 +28,7 @@ from tiltrm.explore.cloud import Cloud, Context
 from tiltrm.explore.decide import Judge, Verdict, by_halting
 from tiltrm.explore.guides import Guide
 from tiltrm.explore.run import Progress, device_of
-from tiltrm.methods import FIXED, judges, parse_guide
+from tiltrm.methods import FIXED, judges, parse_guide, views_of
 from tiltrm.model.base import RecursiveModel
 from tiltrm.solver import as_solution
 from tiltrm.tasks import Task
@@ -94,7 +94,7 @@ def _adaptive(
     guide = guide_of(model, task, settings)
     solution = solve_adaptively(
         model, tokens, deciding, plan, guide=guide, seed=seed, keys=keys, progress=progress,
-        task=task,
+        views=views_of(plan, task, model, device_of(model, tokens)),
     )  # fmt: skip
     return _outcome(solution)
 

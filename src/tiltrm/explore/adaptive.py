@@ -5,13 +5,14 @@ noise-free trajectory goes on all the time. Noisy ones start afresh with every s
 go on: a fresh one is likelier to settle in its next dozen steps than one that has failed so far.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass
 
 import torch
 from torch import Tensor
 
+from tiltrm.errors import SettingsError
 from tiltrm.explore.chunks import chunk_size, out_of_memory, too_small
 from tiltrm.explore.cloud import ask
 from tiltrm.explore.cohort import UNDECIDED, Cohort, Leaving, Taken, Walk
@@ -21,7 +22,7 @@ from tiltrm.explore.plan import Adaptive, Stage
 from tiltrm.explore.rows import one_thread_each
 from tiltrm.explore.run import Progress, Watch, checked, device_of, make_kit
 from tiltrm.model.base import RecursiveModel
-from tiltrm.tasks.base import Task
+from tiltrm.tasks.base import Symmetry
 
 ENTER = 4096  # puzzles embedded at once
 
@@ -48,16 +49,21 @@ def solve(
     model: RecursiveModel, tokens: Tensor, judges: Mapping[str, Judge],
     plan: Adaptive | None = None, *, guide: Score | None = None, seed: int = 0,
     keys: Tensor | None = None, progress: Progress | None = None, watch: Watch | None = None,
-    task: Task | None = None,
+    views: Sequence[Symmetry] = (),
 ) -> Solution:  # fmt: skip
     """Solve a batch of puzzles, each with as little computing as its judges allow.
 
     Judges are asked in order after every outer step; the first that decides is the reason given.
-    A puzzle's result depends on neither the batch nor its order. A plan that is `turned` needs the
-    task, for its symmetries.
+    A puzzle's result depends on neither the batch nor its order. A plan that is `turned` needs to
+    know for every stage how its particles see a puzzle: `tiltrm.methods.views_of`.
     Proved by tests/explore/test_adaptive.py.
     """
     plan = plan or Adaptive()
+    if len(views) != (len(plan.stages) if plan.turned else 0):
+        raise SettingsError(
+            f"expected views for every stage of a plan that is turned and none otherwise, got "
+            f"{len(views)} for {len(plan.stages)} stages"
+        )
     tokens, keys, _ = checked(model, tokens, keys, None)
     device = device_of(model, tokens)
     cpu = device.type == "cpu"
@@ -72,7 +78,7 @@ def solve(
 
     with torch.inference_mode(), one_thread_each() if cpu else nullcontext(1) as threads:
         kit = make_kit(model, plan.exploration(), guide, threads if cpu else None)
-        walk = Walk(model, plan, judges, kit, plan.views(task, device, model.vocabulary))
+        walk = Walk(model, plan, judges, kit, views)
         for first in range(0, len(tokens), ENTER):
             part = slice(first, first + ENTER)
             own = None if keys is None else keys[part]

@@ -2,12 +2,9 @@
 
 from dataclasses import dataclass
 
-import torch
-
 from tiltrm.errors import SettingsError
 from tiltrm.explore.noise import NoiseFreeFirst, everywhere
 from tiltrm.explore.settings import Exploration
-from tiltrm.tasks.base import Symmetry, Task, views
 
 
 @dataclass(frozen=True)
@@ -41,22 +38,6 @@ class Adaptive:
                 "turned must be false where trajectories are resampled or go on in a later stage, "
                 "because they cannot change how they see the puzzle"
             )
-
-    def views(
-        self, task: Task | None, device: torch.device, vocabulary: int
-    ) -> tuple[Symmetry, ...]:
-        """How the particles of each stage see a puzzle, the first as it is; none unless turned.
-
-        The same for all puzzles, so that a result depends on neither batch nor order.
-        """
-        if not self.turned:
-            return ()
-        if task is None:
-            raise SettingsError("a plan that is turned needs the task for its symmetries, got none")
-        return tuple(
-            views(task, stage.particles, seed=number).on(device, vocabulary)
-            for number, stage in enumerate(self.stages)
-        )
 
     @property
     def outer_steps(self) -> int:

@@ -15,7 +15,7 @@ from tiltrm.explore.result import Recorder
 from tiltrm.explore.run import Kit, finish, make_kit
 from tiltrm.explore.settings import Exploration
 from tiltrm.explore.step import step
-from tiltrm.methods import judges
+from tiltrm.methods import judges, views_of
 from tiltrm.model.base import RecursiveModel, evaluations_per_step
 from tiltrm.recipe import Recipe, prepare, task_of
 from tiltrm.solver import as_solution
@@ -133,6 +133,6 @@ def _lay(host: Host, task: Task, recipe: Recipe) -> Track:
         return Track(host, task, Fixed(host.model, recipe.fixed, kit), None)
     plan = recipe.plan or Adaptive()
     kit = make_kit(host.model, plan.exploration(), recipe.guide, host.threads)
-    views = plan.views(task, host.device, host.model.vocabulary)
+    views = views_of(plan, task, host.model, host.device)
     walk = Walk(host.model, plan, recipe.judges or {}, kit, views)
     return Track(host, task, Staged(walk), plan)
