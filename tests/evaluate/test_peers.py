@@ -15,6 +15,8 @@ from tiltrm.evaluate.options import complete
 from tiltrm.evaluate.peers import exploration, guide_of
 from tiltrm.explore import adaptive, cloud, explore
 from tiltrm.explore import run as exploring
+from tiltrm.explore.plan import Adaptive, Stage
+from tiltrm.methods import views_of
 from tiltrm.model.trm import TRM
 from tiltrm.solver import as_solution, solve
 from tiltrm.tasks import Maze
@@ -130,6 +132,22 @@ def test_adaptive_is_solve(model: Wells, puzzles: Puzzles, monkeypatch: pytest.M
         assert tuple(found["decided_by"]) == solution.decided_by
         assert torch.equal(found["exact"], (solution.answers == puzzles.labels()).all(-1))
     assert "rules" in solution.decided_by
+
+
+def test_adaptive_may_be_turned(puzzles: Puzzles) -> None:
+    """How many steps a Countdown wants depends on the ids, so each view wants another number."""
+    own = {"stages": [[1, 1], [4, 6]], "halt_above": 0.0, "noise": 0.0, "beta": 0.0}
+    plain, turned = (
+        columns(Countdown(), puzzles, "adaptive", **own, turned=choice) for choice in (False, True)
+    )
+    assert int(plain["outer_steps"].sum()) > int(turned["outer_steps"].sum())  # the luckiest of 4
+    plan = Adaptive((Stage(1, 1), Stage(4, 6)), turned=True)
+    seen = views_of(plan, TASK, Countdown(), torch.device("cpu"))[1]
+    wanted = Countdown().wanted(seen.apply(puzzles.questions.expand(4, -1, -1)).flatten(0, 1))
+    least = wanted.view(4, -1)[1:].amin(0) + 1  # fresh ones begin after the first step
+    first = wanted.view(4, -1)[0]  # which goes on
+    steps = torch.minimum(least, first).clamp(max=7)
+    assert torch.equal(turned["outer_steps"], steps)
 
 
 def test_halt_first_pays_for_all_until_the_first_supervision_end_that_passes(
