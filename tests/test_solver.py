@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from tiltrm import Exploration, SettingsError, explore, guides, methods, solve
 from tiltrm.errors import PuzzleError
+from tiltrm.explore import adaptive
 from tiltrm.explore.plan import Adaptive, Stage
 from tiltrm.model.base import step
 from tiltrm.model.trm import TRM
@@ -240,11 +241,28 @@ def test_tokens_need_no_task_but_texts_do(stubborn: Any) -> None:
         solve(model, ["12"], task=TASK)
 
 
-def test_mazes_have_a_plan_of_their_own() -> None:
-    """One trajectory, then one cloud large enough to be believed when it agrees."""
-    assert methods.usual_plan("sudoku") == Adaptive()
+def test_sudokus_are_turned_and_mazes_have_a_plan_of_their_own() -> None:
+    """Mazes: one trajectory, then one cloud large enough to be believed when it agrees."""
+    assert methods.usual_plan("sudoku") == Adaptive(noise=0.3, turned=True)
+    assert methods.usual_plan("sudoku4") == Adaptive()
+    assert not methods.plan({"resample_below": 0.3}, methods.usual_plan("sudoku")).turned
     own = methods.usual_plan("maze")
     assert own.stages[0] == Stage(1, 24)
     assert own.stages[-1].particles >= methods.AGREED_AMONG
     assert (own.noise, own.beta) == (0.5, 1.0)
     assert methods.plan({"noise": 0.2}, own) == dataclasses.replace(own, noise=0.2)
+
+
+def test_solve_turns_where_the_plan_says_so(toy: TRM, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The same as the explorer with the views of that plan; each stage embeds its own."""
+    plan = Adaptive((Stage(1, 2), Stage(4, 2)), noise=0.0, turned=True)
+    monkeypatch.setitem(methods.PLANS, "sudoku4", plan)
+    tokens = TASK.encode_all(TEXTS)
+    found = solve(toy, tokens, task="sudoku4", halt_above=1e9)
+    seen = methods.views_of(plan, TASK, toy, torch.device("cpu"))
+    wanted = adaptive.solve(toy, tokens, methods.judges(toy, 1e9, None), plan, views=seen)
+    assert torch.equal(found.answers, wanted.answers)
+    assert torch.equal(found.terminal_entropy, wanted.terminal_entropy)
+    monkeypatch.setitem(methods.PLANS, "sudoku4", dataclasses.replace(plan, turned=False))
+    plain = solve(toy, tokens, task="sudoku4", halt_above=1e9)
+    assert not torch.equal(plain.terminal_entropy, found.terminal_entropy)

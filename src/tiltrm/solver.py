@@ -11,10 +11,10 @@ from torch import Tensor
 
 from tiltrm.errors import PuzzleError, SettingsError
 from tiltrm.explore import Exploration, Result, adaptive, explore
-from tiltrm.explore.adaptive import Solution
+from tiltrm.explore.adaptive import Adaptive, Solution
 from tiltrm.explore.guides import Score
-from tiltrm.explore.run import Progress, Watch
-from tiltrm.methods import ADAPTIVE, METHODS
+from tiltrm.explore.run import Progress, Watch, device_of
+from tiltrm.methods import ADAPTIVE, METHODS, views_of
 from tiltrm.model.base import RecursiveModel
 from tiltrm.recipe import prepare, task_of
 from tiltrm.tasks import Task
@@ -54,15 +54,18 @@ def solve(
     tokens = puzzles
     if not isinstance(tokens, Tensor):
         tokens = task_of(model, task).encode_all(tokens)
-    if recipe.fixed is None:
-        return adaptive.solve(
-            model, tokens, recipe.judges or {}, recipe.plan, guide=recipe.guide, seed=seed,
-            progress=progress, watch=watch,
+    if recipe.fixed is not None:
+        result = explore(
+            model, tokens, recipe.fixed, guide=recipe.guide, seed=seed, progress=progress,
+            watch=watch,
         )  # fmt: skip
-    result = explore(
-        model, tokens, recipe.fixed, guide=recipe.guide, seed=seed, progress=progress, watch=watch
-    )
-    return as_solution(result, recipe.fixed)
+        return as_solution(result, recipe.fixed)
+    plan = recipe.plan or Adaptive()
+    return adaptive.solve(
+        model, tokens, recipe.judges or {}, plan, guide=recipe.guide, seed=seed,
+        progress=progress, watch=watch,
+        views=views_of(plan, recipe.task, model, device_of(model, tokens)),
+    )  # fmt: skip
 
 
 def as_solution(result: Result, settings: Exploration) -> Solution:

@@ -77,12 +77,14 @@ def test_what_makes_no_sense(method: str, given: dict[str, Any]) -> None:
 
 def test_turned_is_named_only_where_it_is_true() -> None:
     """So that shards made before there was such a setting are still found."""
-    plain = complete("adaptive", {}, "sudoku")
-    assert complete("adaptive", {"turned": False}, "sudoku") == plain
+    plain = complete("adaptive", {"turned": False}, "sudoku")
     assert "turned" not in plain
-    turned = complete("adaptive", {"turned": True}, "sudoku")
+    assert complete("adaptive", plain, "sudoku") == plain  # its stages say that it is another plan
+    turned = complete("adaptive", {}, "sudoku")
     assert turned == {**plain, "turned": True}
     assert complete("adaptive", turned, "sudoku") == turned
+    assert "turned" not in complete("adaptive", {"resample_below": 0.3}, "sudoku")
+    assert "turned" not in complete("adaptive", {}, "maze")
     for wrong in ({"turned": 1}, {"turned": True, "resample_below": 0.3}):
         with pytest.raises(SettingsError, match="turned"):
             complete("adaptive", wrong, "sudoku")

@@ -27,7 +27,7 @@ EXPLORED = {  # fields of Exploration that a fixed method lets one set
 }
 GUIDABLE = ("guided", "ptrm")  # those that ask a guide
 RULES = "adaptive_rules"
-TURNED = "turned"  # the one setting of a plan that is left out where it is false
+TURNED = "turned"  # left out where false, so that shards without it are found; goes with stages
 PLANNED = (ADAPTIVE, RULES)
 HALT_FIRST: dict[str, Any] = {
     "particles": 12, "noise": 0.3, "halt_above": 0.0, "outer_steps": 48,
@@ -61,7 +61,8 @@ def complete(method: str, given: Mapping[str, Any], task: str) -> dict[str, Any]
         )
     found = {**usual, **{name: _formed(name, usual, value) for name, value in given.items()}}
     if method in PLANNED:
-        return _planned(found, task)
+        own = usual_plan(task).turned and "stages" not in given and not found["resample_below"]
+        return _planned({TURNED: own, **found}, task)
     _check(method, found)
     return found
 
@@ -101,7 +102,7 @@ def _listed(own: Adaptive) -> tuple[tuple[int, int, bool], ...]:
 
 def _planned(given: dict[str, Any], task: str) -> dict[str, Any]:
     """Particles and outer steps become part of the stages, as `tiltrm.methods.plan` does it."""
-    turned = {TURNED: True} if given.get(TURNED) else {}  # named where true: it came later
+    turned = {TURNED: True} if given[TURNED] else {}
     rest = {n: value for n, value in given.items() if n not in ("stages", "guide", TURNED)}
     rest = numbers(ADAPTIVE, rest, task)
     own = plan(rest, Adaptive(staged(given["stages"])))

@@ -85,6 +85,7 @@ def frontier(subject: Subject, size: str = "full", limit: int | None = None) -> 
     own = size_of(size)
     limits = own.frontier if limit is None else {subject.task: limit}
     make = _Maker(subject, own, limits, folds=own.parts)
+    noisy = {} if subject.task == "maze" else {"turned": False, "noise": 0.5}
     copies = (2, 4, 8) if subject.task == "maze" else (4, 8, 16)
     found = _once([
         *_each(make("deterministic", outer_steps=n) for n in (48, 96, 192, 384)),
@@ -94,9 +95,9 @@ def frontier(subject: Subject, size: str = "full", limit: int | None = None) -> 
         *_each(make("ptrm", particles=n, select="majority") for n in (16, 100)),
         *_each(make("halt_first", particles=n) for n in (4, 12, 32)),
         *_each(make("symmetry", copies=n) for n in copies),
-        *_each(make("adaptive", outer_steps=n) for n in (12, 24, 48, 120)),
-        *make("adaptive"),
-        *make("adaptive_rules"),
+        *_each(make("adaptive", outer_steps=n, **noisy) for n in (12, 24, 48, 120)),
+        *make("adaptive", **noisy),
+        *make("adaptive_rules", **noisy),
     ])  # fmt: skip
     return sorted(found, key=lambda job: job.fold)
 

@@ -136,9 +136,10 @@ def views(task: Task, count: int, seed: int) -> Symmetry:
     drawn = task.symmetry(max(DRAWS, 2 * count), torch.Generator().manual_seed(seed))
     source = torch.cat((torch.arange(task.cells)[None], drawn.source))
     names = torch.cat((torch.arange(task.vocabulary)[None], drawn.names))
-    rows = torch.cat((source, names), dim=1).tolist()
-    first = {tuple(row): place for place, row in reversed(list(enumerate(rows)))}
-    places = sorted(first.values())[:count]
+    different, which = torch.cat((source, names), dim=1).unique(dim=0, return_inverse=True)
+    first = torch.full((len(different),), len(source))
+    first = first.scatter_reduce(0, which, torch.arange(len(source)), "amin")
+    places = first.sort().values[:count]
     if len(places) < count:
         raise SettingsError(
             f"expected at most {len(places)} views, the symmetries of {task.name}, got {count}"
