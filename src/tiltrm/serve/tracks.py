@@ -86,7 +86,7 @@ class Host:
     device: torch.device
     threads: int | None  # workers on a CPU
     rows: int  # trajectories worth stepping at once
-    size: int  # bytes of one trajectory's state
+    size: int  # bytes of one trajectory at most
 
 
 @dataclass(frozen=True, eq=False)
@@ -105,7 +105,7 @@ def host(
     """Measure a model."""
     with torch.inference_mode():
         inputs = model.embed(torch.ones(1, task.cells, dtype=torch.uint8, device=device))
-    size = 2 * inputs[0].numel() * inputs.element_size()
+    size = 3 * inputs[0].numel() * inputs.element_size()  # answer, latent, and its own view
     workers = threads if device.type == "cpu" else None
     return Host(name, model, task, device, workers, chunk_size(inputs, 1, threads), size)
 
