@@ -148,6 +148,7 @@ def test_bad_input_is_one_sentence(tiltrm: Run, folder: str, tmp_path: Path) -> 
         (("table1", "--tiny", "--choose"), "--val"),
         (("table1", "--tiny", "--quick"), "not allowed"),
         (("table1", "--draw-only", "--compute-only"), "not allowed"),
+        (("table1", "--tiny", "--draw-only"), "expected results to draw"),
         (("frontier", "--frontier-puzzles", "0"), "at least 1"),
         (("table1", "--model", folder, "--data", tmp_path / "absent"), "absent"),
         (("table1", "--tiny", "--maze", tmp_path / "absent"), "absent"),

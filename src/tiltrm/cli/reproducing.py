@@ -10,7 +10,7 @@ from typing import Any
 from tiltrm.cli.evaluate_command import compute_jobs
 from tiltrm.cli.progress import Bar
 from tiltrm.cli.reproduce_command import DATA, MODEL
-from tiltrm.errors import SettingsError
+from tiltrm.errors import DataError, SettingsError
 from tiltrm.evaluate import Job, Store, plans
 from tiltrm.report import tiny, training
 from tiltrm.report.book import Cover
@@ -44,6 +44,11 @@ def reproduce(arguments: argparse.Namespace) -> int:
     left_out = [name for name in names if seen[name] is None]
     if left_out:
         print(f"left out, since the store lacks something: {', '.join(left_out)}")
+    if len(left_out) == len(names):
+        raise DataError(
+            f"{store.folder}: expected results to draw, got too few for any item; compute them "
+            "first, without --draw-only"
+        )
     sheets = [ITEMS[name].draw(own) for name, own in seen.items() if own is not None]
     said = described(evidence.subjects)
     if evidence.chosen:
