@@ -7,7 +7,8 @@ import numpy as np
 import pytest
 
 from tiltrm.evaluate import by_step, summarise
-from tiltrm.evaluate.summary import failures
+from tiltrm.evaluate.options import complete
+from tiltrm.evaluate.summary import failures, title
 
 from .toys import a_job, a_shard
 
@@ -104,3 +105,12 @@ def test_curves() -> None:
 def test_one_run_has_no_deviation() -> None:
     (row,) = summarise(GUIDED[:1])
     assert row.exact.sd is None
+
+
+def test_a_title_says_what_is_not_usual() -> None:
+    def named(task: str, **given: object) -> str:
+        return title("adaptive", complete("adaptive", given, task).items(), task)
+
+    assert named("sudoku") == named("maze") == "adaptive"
+    assert named("sudoku", turned=False, noise=0.5) == "adaptive, not turned, noise 0.5"
+    assert named("sudoku4", turned=True) == "adaptive, turned"

@@ -7,8 +7,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from tiltrm.evaluate.job import SOLVE, Job
-from tiltrm.evaluate.options import RECORDS, usually
+from tiltrm.evaluate.options import PLANNED, RECORDS, TURNED, usually
 from tiltrm.evaluate.shards import Shard
+from tiltrm.methods import usual_plan
 
 Array = np.ndarray[Any, Any]
 Failures = dict[tuple[str, str], tuple[Array, Array]]
@@ -76,7 +77,11 @@ def title(method: str, settings: Iterable[tuple[str, Any]], task: str) -> str:
     """'guided', or 'guided, particles 4' where that is not what it has on this task."""
     usual = usually(method, task)
     said = []
-    for name, value in settings:
+    own = dict(settings)
+    turned = own.pop(TURNED, False)
+    if method in PLANNED and turned != usual_plan(task).turned:
+        said.append(TURNED if turned else f"not {TURNED}")
+    for name, value in own.items():
         if name == "stages" and value != usual[name]:
             said.append(f"{sum(stage[1] for stage in value)} steps")
         elif name not in RECORDS and value != usual.get(name):
