@@ -56,6 +56,24 @@ def test_certainty_falls_near_the_limit_and_with_few_puzzles() -> None:
     assert judge(sample([0.3]), 0.3, 0.25, survival, None).certainty <= 0.5
 
 
+@pytest.mark.parametrize(
+    ("bounds", "verdict"),
+    [
+        # What was measured on Maze-Hard and on Sudoku-Extreme, step by step (docs/LOG.md).
+        ([0.110, 0.186, 0.089, 0.066, 0.047, 0.047, 0.006, 0.021, 0.012], FLAT),
+        ([0.026, 0.044, 0.127, 0.150, 0.211, 0.247, 0.231, 0.228, 0.202], HELP),
+        ([0.2, 0.01], FLAT), ([0.01, 0.2], HELP), ([0.2], HELP),
+    ],
+)  # fmt: skip
+def test_only_late_spread_counts(bounds: list[float], verdict: str) -> None:
+    """Before particles settle, a guide sees how far they are and not whether they are right."""
+    one = torch.ones(4)
+    signals = Signals(torch.tensor(bounds).expand(4, -1), one, one, one, one, 0 * one, 0 * one)
+    found = Bootstrap()
+    found.add(torch.arange(4), signals.vector())
+    assert judge(found, 0.3, 0.25, {0.3: 1.0}, None).verdict == verdict
+
+
 def test_the_plain_sums_come_first() -> None:
     assert sample([0.1, 0.2]).replicate_sums()[0].tolist() == pytest.approx(
         [2, 2, 2, 2, 0, 0, 2, 0.3]

@@ -2,13 +2,16 @@
 
 unstable       the noisy trajectories do not come back to what the noise-free one settles on. Where
                no puzzle settles, half of them must stay in the tube of alpha = 1 instead.
-too flat       the spread bound (eq. 19), averaged over puzzles, stays below FLAT at every step; or
-               what spread there is prefers answers that break the rules of the task.
+too flat       the spread bound (eq. 19), averaged over puzzles, stays below SHIFT in the last third
+               of the steps; or what spread there is prefers answers that break the rules of the
+               task. Spread before then is no use: particles differ in how far they are, and the
+               guide cannot yet tell right from wrong (docs/LOG.md).
 will help      neither. The bound is a necessary condition, so this is the weakest of the three. It
                is about the mass on right trajectories: where the most frequent answer is right
                already, more mass on it solves no further puzzle.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -47,17 +50,22 @@ class Signals(NamedTuple):
 class Means(NamedTuple):
     """The same, averaged; None where there was nothing to average."""
 
-    bound: float  # of the step at which it is largest
+    bound: float  # of the late step at which it is largest
     recovery: float | None
     survival: float | None
     leaning: float | None  # in-cloud AUROC of the guide for the rules
+
+
+def late(steps: Sequence[float]) -> Sequence[float]:
+    """The last third of the steps, when most trajectories have settled; one at least."""
+    return steps[min(2 * len(steps) // 3, len(steps) - 1) :]
 
 
 def means(sums: Tensor) -> Means:
     """From one row of sums of `Signals.vector`."""
     settled, recovered, rolled, survived, pairs, won, count, *bounds = sums.tolist()
     return Means(
-        max(bounds) / max(count, 1e-12),
+        max(late(bounds)) / max(count, 1e-12),
         recovered / settled if settled else None,
         survived / rolled if rolled else None,
         won / pairs if pairs else None,
@@ -129,7 +137,8 @@ def _reasons(found: Means, noise: float, beta: float) -> tuple[str, ...]:
         )
     said.append(
         f"at beta {beta:g} one tilt can move at most {found.bound:.1%} of the mass onto right "
-        f"answers (mean of beta/2 sup std at its best step); below {SHIFT:.0%} counts as flat"
+        f"answers in the last third of the steps (mean of beta/2 sup std at the best of them); "
+        f"below {SHIFT:.0%} counts as flat"
     )
     if found.leaning is not None:
         said.append(
