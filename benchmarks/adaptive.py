@@ -9,7 +9,6 @@ import itertools
 import math
 import time
 from collections.abc import Iterator
-from dataclasses import replace
 from typing import NamedTuple
 
 import torch
@@ -135,7 +134,7 @@ def main() -> None:
         print(rows[-1], flush=True)
     own = [("default", Adaptive(), above) for above in arguments.above]
     if arguments.turned:
-        plans = [replace(Adaptive(), noise=noise, turned=True) for noise in (0.0, 0.2, 0.3, 0.5)]
+        plans = [Adaptive(noise=noise, turned=True) for noise in (0.0, 0.2, 0.3, 0.5)]
         own += [("turned", plan, above) for plan in plans for above in arguments.above]
     for name, plan, above in [*own, *(grid() if arguments.search else [])]:
         rows.append(adaptive(model, tokens, labels, plan, above, name))

@@ -48,7 +48,6 @@ SETTINGS = {  # what may be set
     "ptrm": ("particles", "noise", "outer_steps", "guide"),
 }
 MAZE: dict[str, dict[str, float]] = {  # where mazes differ: Table 2 of the paper, and PTRM's sigma
-    "adaptive": {"noise": 0.5, "beta": 1.0},
     "guided": {"noise": 0.5, "beta": 1.0},
     "unguided": {"noise": 0.5},
     "ptrm": {"noise": 1.0},
@@ -94,14 +93,12 @@ def usual_plan(task: str) -> Adaptive:
     return PLANS.get(task, Adaptive())
 
 
-def views_of(
-    plan: Adaptive, task: Task | None, model: RecursiveModel, device: torch.device
-) -> Views:
+def views_of(plan: Adaptive, task: Task, model: RecursiveModel, device: torch.device) -> Views:
     """How the particles of each stage see a puzzle, the first as it is; nothing unless turned.
 
     The same for all puzzles, so that a result depends on neither batch nor order.
     """
-    if not plan.turned or task is None:
+    if not plan.turned:
         return ()
     return tuple(
         views(task, stage.particles, seed=number).on(device, model.vocabulary)

@@ -22,7 +22,6 @@ class Recipe(NamedTuple):
     plan: Adaptive | None = None
     judges: Mapping[str, Judge] | None = None  # where there is a plan
     fixed: Exploration | None = None
-    task: Task | None = None  # whose symmetries a turned plan uses
 
 
 def task_of(model: RecursiveModel, task: Task | str | None = None) -> Task:
@@ -59,5 +58,4 @@ def prepare(
     if method != ADAPTIVE:
         return Recipe(score, fixed=replace(FIXED[method], **set_))
     deciding = judges(model, halt_above, own().is_solved if rules else None)
-    chosen = plan(set_, usual_plan(name))
-    return Recipe(score, chosen, deciding, task=own() if chosen.turned else None)
+    return Recipe(score, plan(set_, usual_plan(name)), deciding)

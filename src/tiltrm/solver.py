@@ -14,7 +14,7 @@ from tiltrm.explore import Exploration, Result, adaptive, explore
 from tiltrm.explore.adaptive import Adaptive, Solution
 from tiltrm.explore.guides import Score
 from tiltrm.explore.run import Progress, Watch, device_of
-from tiltrm.methods import ADAPTIVE, METHODS, views_of
+from tiltrm.methods import ADAPTIVE, METHODS, Views, views_of
 from tiltrm.model.base import RecursiveModel
 from tiltrm.recipe import prepare, task_of
 from tiltrm.tasks import Task
@@ -61,10 +61,12 @@ def solve(
         )  # fmt: skip
         return as_solution(result, recipe.fixed)
     plan = recipe.plan or Adaptive()
+    views: Views = ()
+    if plan.turned:
+        views = views_of(plan, task_of(model, task), model, device_of(model, tokens))
     return adaptive.solve(
         model, tokens, recipe.judges or {}, plan, guide=recipe.guide, seed=seed,
-        progress=progress, watch=watch,
-        views=views_of(plan, recipe.task, model, device_of(model, tokens)),
+        progress=progress, watch=watch, views=views,
     )  # fmt: skip
 
 

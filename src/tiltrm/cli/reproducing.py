@@ -40,7 +40,8 @@ def reproduce(arguments: argparse.Namespace) -> int:
     if arguments.compute_only:
         print("computed; without --compute-only the same command draws")
         return 0
-    seen = {name: ITEMS[name].within(evidence) for name in names}
+    whole = not arguments.draw_only  # then it was looked through just now
+    seen = {name: evidence if whole else ITEMS[name].within(evidence) for name in names}
     left_out = [name for name in names if seen[name] is None]
     if left_out:
         print(f"left out, since the store lacks something: {', '.join(left_out)}")

@@ -29,6 +29,7 @@ GUIDABLE = ("guided", "ptrm")  # those that ask a guide
 RULES = "adaptive_rules"
 TURNED = "turned"  # left out where false, so that shards without it are found; goes with stages
 PLANNED = (ADAPTIVE, RULES)
+BESIDES = {"particles": 1, "outer_steps": 1, TURNED: False}  # a plan takes them; like these values
 HALT_FIRST: dict[str, Any] = {
     "particles": 12, "noise": 0.3, "halt_above": 0.0, "outer_steps": 48,
 }  # fmt: skip
@@ -52,7 +53,7 @@ def complete(method: str, given: Mapping[str, Any], task: str) -> dict[str, Any]
     if method not in (*NAMES, DIAGNOSE):
         raise SettingsError(f"method must be one of {', '.join(NAMES)}, got {method!r}")
     usual = usually(method, task)
-    known = (*usual, *(("particles", "outer_steps", TURNED) if method in PLANNED else ()))
+    known = (*usual, *(BESIDES if method in PLANNED else ()))
     unknown = [name for name in given if name not in known]
     if unknown:
         raise SettingsError(
@@ -130,11 +131,7 @@ def _formed(name: str, usual: Mapping[str, Any], value: Any) -> Any:
     """The value in the one form that its setting has: 1 as 1.0 where a number is meant."""
     if name == "stages":
         return value  # `staged` looks at them
-    if name == TURNED and not isinstance(value, bool):
-        raise SettingsError(f"{name} must be true or false, got {value!r}")
-    if name == TURNED:
-        return value
-    like = usual.get(name, 1)  # the two of a plan that are not in it are whole numbers
+    like = usual.get(name, BESIDES.get(name))
     if isinstance(like, tuple):
         if not isinstance(value, list | tuple):
             raise SettingsError(f"{name} must be a list, got {value!r}")

@@ -85,6 +85,7 @@ def frontier(subject: Subject, size: str = "full", limit: int | None = None) -> 
     own = size_of(size)
     limits = own.frontier if limit is None else {subject.task: limit}
     make = _Maker(subject, own, limits, folds=own.parts)
+    # Adaptive before it was turned, which is what the results in evidence/ are of.
     noisy = {} if subject.task == "maze" else {"turned": False, "noise": 0.5}
     copies = (2, 4, 8) if subject.task == "maze" else (4, 8, 16)
     found = _once([

@@ -38,9 +38,7 @@ def _tries(side: int, wanted: int, generator: Generator) -> Iterator[Tensor]:
         low, high = WALLS
         share = low + (high - low) * torch.rand(together, 1, 1, generator=generator, device=device)
         free = torch.rand(together, side, side, generator=generator, device=device) >= share
-        far = one_of(free, generator)
-        for _ in range(2):  # the farthest cell from the farthest cell is nearly a diameter away
-            far = first(distances(far, free))
+        far = far_end(one_of(free, generator), free)
         steps = distances(far, free)
         goals = (steps + 1 >= wanted) & ~far
         chosen = one_of(goals, generator)
@@ -51,6 +49,13 @@ def _tries(side: int, wanted: int, generator: Generator) -> Iterator[Tensor]:
         kept = maze.flatten(1)[goals.flatten(1).any(-1)].to(torch.uint8)
         barren = 0 if len(kept) else barren + together
         yield kept
+
+
+def far_end(cell: Tensor, free: Tensor) -> Tensor:
+    """The farthest cell from the farthest cell from this one, nearly a diameter away."""
+    for _ in range(2):
+        cell = first(distances(cell, free))
+    return cell
 
 
 def first(values: Tensor) -> Tensor:

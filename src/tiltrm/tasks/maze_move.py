@@ -3,7 +3,7 @@
 import torch
 from torch import Generator, Tensor
 
-from tiltrm.tasks.maze_fresh import first, one_of
+from tiltrm.tasks.maze_fresh import far_end, one_of
 from tiltrm.tasks.maze_rules import distances
 from tiltrm.tasks.maze_text import FREE, GOAL, START, WALL
 
@@ -20,8 +20,7 @@ def moved(free: Tensor, at_least: int, generator: Generator) -> Tensor:
     """
     easy = torch.rand(len(free), 1, 1, generator=generator, device=free.device) < EASY
     start = one_of(free, generator)
-    for _ in range(2):  # the farthest cell from the farthest cell is nearly a diameter away
-        start = torch.where(easy, start, first(distances(start, free)))
+    start = torch.where(easy, start, far_end(start, free))
     for _ in range(HOPS):
         goal, steps = start, distances(start, free)
         most = steps.amax((-2, -1), keepdim=True)

@@ -36,17 +36,28 @@ def source(puzzles: Puzzles, settings: Settings, device: torch.device, window: i
     """
     task, generator = puzzles.task, Generator(device).manual_seed(settings.seed)
     questions, labels = puzzles.questions.to(device), puzzles.labels().to(device)
-    rows = torch.arange(len(puzzles), device=device).repeat(settings.shuffles).split(BLOCK)
     if settings.augment == "fixed":
-        made = [task.symmetries(questions[part], labels[part], generator) for part in rows]
+        made = [
+            task.symmetries(questions[part], labels[part], generator)
+            for part in _repeated(len(puzzles), settings.shuffles, device)
+        ]
     elif settings.augment == "moved":
         maze = _maze(task, settings)
-        made = [maze.moved(questions[part], generator, window) for part in rows]
+        made = [
+            maze.moved(questions[part], generator, window)
+            for part in _repeated(len(puzzles), settings.shuffles, device)
+        ]
     elif settings.augment == "fresh":
         made = [_maze(task, settings).fresh(len(puzzles) * settings.shuffles, generator)]
     else:
         made = [(questions, labels)]
     return Source(task, *(torch.cat(part) for part in zip(*made, strict=True)))
+
+
+def _repeated(puzzles: int, times: int, device: torch.device) -> tuple[Tensor, ...]:
+    """The places of all puzzles, so many times, in blocks."""
+    blocks: tuple[Tensor, ...] = torch.arange(puzzles, device=device).repeat(times).split(BLOCK)
+    return blocks
 
 
 def _maze(task: Task, settings: Settings) -> Maze:
