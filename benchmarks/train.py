@@ -9,11 +9,12 @@ itself.
 
 import argparse
 import statistics
-import time
 from dataclasses import replace
+from functools import partial
 
 import torch
 
+from benchmarks.clock import ceiling, profile, seconds
 from tiltrm import kernels
 from tiltrm.data import Puzzles
 from tiltrm.tasks import by_name
@@ -25,51 +26,13 @@ KNOWN_MS = 94.0  # Sudoku, batch 768, 3 x (6 + 1), compiled, one H200
 BATCHES = {"sudoku": [384, 768], "maze": [128]}
 
 
-def ceiling(device: torch.device) -> float:
-    """FLOP/s of a large matrix product on this device."""
-    on_gpu = device.type == "cuda"
-    side, dtype = (8192, torch.bfloat16) if on_gpu else (1024, torch.float32)
-    a, b = (torch.randn(side, side, device=device, dtype=dtype) for _ in range(2))
-    times = []
-    for _ in range(8):
-        _wait(device)
-        begun = time.perf_counter()
-        a @ b
-        _wait(device)
-        times.append(time.perf_counter() - begun)
-    return 2 * side**3 / statistics.median(times)
-
-
 def step_seconds(learner: Learner, steps: int, progress: float = 0.5) -> float:
     """Median seconds of a step, the first ones left out."""
-    times = []
-    for number in range(steps + 3):
-        _wait(learner.device)
-        begun = time.perf_counter()
-        learner.step(number, progress)
-        _wait(learner.device)
-        times.append(time.perf_counter() - begun)
+    times = [
+        seconds(partial(learner.step, number, progress), learner.device)
+        for number in range(steps + 3)
+    ]
     return statistics.median(times[3:])
-
-
-def _wait(device: torch.device) -> None:
-    if device.type == "cuda":
-        torch.cuda.synchronize(device)
-
-
-def profile(learner: Learner, rows: int) -> None:
-    """Print where the time of a step goes on the device."""
-    from torch.profiler import ProfilerActivity
-    from torch.profiler import profile as watch
-
-    with watch(activities=[ProfilerActivity.CUDA]) as seen:
-        learner.step(0, 0.5)
-        _wait(learner.device)
-    events = [event for event in seen.key_averages() if event.self_device_time_total > 0]
-    events.sort(key=lambda event: -event.self_device_time_total)
-    for event in events[:rows]:
-        milliseconds = event.self_device_time_total / 1e3
-        print(f"    {milliseconds:8.2f} ms {event.count:5d} x {event.key[:80]}", flush=True)
 
 
 def _settings(task: str, batch: int, tiny: bool) -> Settings:
@@ -81,16 +44,16 @@ def _settings(task: str, batch: int, tiny: bool) -> Settings:
     return replace(settings, batch=2, model=replace(settings.model, width=64, heads=2))
 
 
-def _report(name: str, learner: Learner, seconds: float, most: float) -> str:
+def _report(name: str, learner: Learner, taken: float, most: float) -> str:
     settings, before = learner.settings, learner.flops
     learner.step(0, 0.5)
     flops = learner.flops - before
     line = (
-        f"batch {settings.batch:4d} {name:10}: {1000 * seconds:8.1f} ms a step, "
-        f"{flops / seconds / 1e12:7.2f} TFLOP/s, {100 * flops / seconds / most:4.0f} %"
+        f"batch {settings.batch:4d} {name:10}: {1000 * taken:8.1f} ms a step, "
+        f"{flops / taken / 1e12:7.2f} TFLOP/s, {100 * flops / taken / most:4.0f} %"
     )
     if settings.task == "sudoku":
-        line += f", {KNOWN_MS / (1000 * seconds) * settings.batch / 768:.2f} x the known rate"
+        line += f", {KNOWN_MS / (1000 * taken) * settings.batch / 768:.2f} x the known rate"
     return line
 
 
@@ -115,10 +78,10 @@ def main() -> None:
             learner = Learner(settings, puzzles, World(), device)
             if name == "plain":
                 kernels.unfuse(learner.model)
-            seconds = step_seconds(learner, arguments.steps)
-            print(_report(name, learner, seconds, most), flush=True)
+            taken = step_seconds(learner, arguments.steps)
+            print(_report(name, learner, taken, most), flush=True)
             if arguments.profile and not tiny:
-                profile(learner, arguments.profile)
+                profile(partial(learner.step, 0, 0.5), device, arguments.profile)
 
 
 if __name__ == "__main__":

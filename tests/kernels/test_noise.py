@@ -57,3 +57,21 @@ def test_a_strided_tensor_is_refused() -> None:
 def test_a_site_past_31_bits_is_refused() -> None:
     with pytest.raises(SettingsError, match=r"\[0, 2\^31\)"):
         keyed_normal_(torch.zeros(1, 8), torch.arange(1), 2**31, 1.0)
+
+
+@pytest.mark.parametrize("elements", [2 * 2048, 81 * 64, 4099])
+def test_the_explorers_noise(
+    device: str, dtype: torch.dtype, draw: Callable[..., Tensor], close: Callable[..., bool],
+    elements: int,
+) -> None:  # fmt: skip
+    """One pass gives what `explore.keys` gives in plain torch, for odd lengths too."""
+    from tiltrm.explore.keys import normals, pair_counters
+    from tiltrm.kernels.noise import perturbed
+
+    keys = torch.tensor([3, 2**33 + 3, -1], device=device)
+    scales = torch.tensor([0.5, 0.0, 1.0], device=device)[:, None]
+    x = draw(3, elements)
+    truth = x.double() + scales * normals(keys, elements).double()
+    found = perturbed(x, keys, scales, pair_counters(elements, x.device))
+    assert close(found, truth)
+    assert torch.equal(found[1], x[1])

@@ -116,5 +116,6 @@ def begin(model: RecursiveModel, question: Question) -> Cloud:
 
 def take(value: Tensor, ancestors: Tensor) -> Tensor:
     """value[p, ancestors[p, s]] for every puzzle p and slot s."""
-    puzzles = torch.arange(len(ancestors), device=ancestors.device)[:, None]
-    return value[puzzles, ancestors]
+    puzzles, slots = value.shape[:2]
+    first = torch.arange(0, puzzles * slots, slots, device=ancestors.device)[:, None]
+    return value.flatten(0, 1)[first + ancestors]  # whole rows, which a GPU copies faster

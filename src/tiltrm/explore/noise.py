@@ -129,5 +129,11 @@ def _noisy(rows: Tensor, keys: Tensor, scales: Tensor, counters: Tensor) -> Tens
 
 @lru_cache(maxsize=1)
 def _fused() -> Callable[[Tensor, Tensor, Tensor, Tensor], Tensor]:
-    """One kernel for hash, normals and sum where Triton is there to build it."""
+    """Hash, normals and sum in one pass: our own kernel, or what torch's compiler makes of it."""
+    from tiltrm.kernels import available  # here, since it loads torch's compiler
+
+    if available():
+        from tiltrm.kernels.noise import perturbed
+
+        return perturbed
     return torch.compile(_noisy, dynamic=True) if find_spec("triton") else _noisy

@@ -1,11 +1,13 @@
 """Make a model use the fused functions, and undo it; names of parameters stay as they are."""
 
+from collections.abc import Mapping
 from typing import TypeVar
 
 from torch import Tensor, nn
 
-from tiltrm.kernels.dispatch import attend, mix_channels, mix_tokens
+from tiltrm.kernels.dispatch import add_inputs, attend, mix_channels, mix_tokens
 from tiltrm.model.layers import Block
+from tiltrm.model.trm import Network
 
 Model = TypeVar("Model", bound=nn.Module)
 
@@ -25,14 +27,25 @@ class FusedBlock(Block):
         return mix_channels(x, self.mlp.gate_up_proj.weight, self.mlp.down_proj.weight, self.eps)
 
 
+class FusedNetwork(Network):
+    """A Network that adds its three inputs in one pass."""
+
+    def sum(self, a: Tensor, b: Tensor, inputs: Tensor | None) -> Tensor:
+        return a + b if inputs is None else add_inputs(a, b, inputs)
+
+
+PLAIN: dict[type, type] = {FusedBlock: Block, FusedNetwork: Network}
+FUSED = {plain: fused for fused, plain in PLAIN.items()}
+
+
 def fuse(model: Model) -> Model:
-    """Turn every Block of the model into a FusedBlock, in place. Proved by test_fuse.py."""
-    return _exchange(model, Block, FusedBlock)
+    """Give every Block and Network of the model its fused class, in place. See test_fuse.py."""
+    return _exchange(model, FUSED)
 
 
 def unfuse(model: Model) -> Model:
     """The inverse of `fuse`."""
-    return _exchange(model, FusedBlock, Block)
+    return _exchange(model, PLAIN)
 
 
 def fused(model: nn.Module) -> bool:
@@ -41,8 +54,7 @@ def fused(model: nn.Module) -> bool:
     return kinds == {FusedBlock}
 
 
-def _exchange(model: Model, old: type[Block], new: type[Block]) -> Model:
+def _exchange(model: Model, classes: Mapping[type, type]) -> Model:
     for module in model.modules():
-        if type(module) is old:
-            module.__class__ = new
+        module.__class__ = classes.get(type(module), type(module))
     return model

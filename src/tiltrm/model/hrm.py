@@ -47,7 +47,7 @@ class HRM(Recursive):
         self.answer_network = Network(config, config.answer_layers, scale)
 
     def refine(self, inputs: Tensor, state: State) -> Tensor:
-        latent: Tensor = self.latent_network(state.latent, state.answer + inputs, self.rotary)
+        latent: Tensor = self.latent_network(state.latent, state.answer, self.rotary, inputs)
         return latent
 
     def answer(self, state: State) -> Tensor:

@@ -47,7 +47,7 @@ class TRMConfig:
 
 
 class Network(nn.Module):
-    """f_theta of the paper: blocks applied to the sum of its two arguments."""
+    """f_theta of the paper: blocks applied to the sum of its arguments."""
 
     def __init__(self, config: TRMConfig, layers: int, scale: float = 1.0) -> None:
         super().__init__()
@@ -59,11 +59,18 @@ class Network(nn.Module):
             for _ in range(layers)
         )  # fmt: skip
 
-    def forward(self, a: Tensor, b: Tensor, rotary: tuple[Tensor, Tensor] | None) -> Tensor:
-        x = a + b  # inside, so that a compiler can fuse the sum with the first block
+    def forward(
+        self, a: Tensor, b: Tensor, rotary: tuple[Tensor, Tensor] | None,
+        inputs: Tensor | None = None,
+    ) -> Tensor:  # fmt: skip
+        x = self.sum(a, b, inputs)  # inside, so that a compiler can fuse it with the first block
         for layer in self.layers:
             x = layer(x, rotary)
         return x
+
+    def sum(self, a: Tensor, b: Tensor, inputs: Tensor | None) -> Tensor:
+        """a + (b + inputs), in this order."""
+        return a + (b if inputs is None else b + inputs)
 
 
 class Recursive(nn.Module):
@@ -164,7 +171,7 @@ class TRM(Recursive):
         self.network = Network(config, config.layers, scale)
 
     def refine(self, inputs: Tensor, state: State) -> Tensor:
-        latent: Tensor = self.network(state.latent, state.answer + inputs, self.rotary)
+        latent: Tensor = self.network(state.latent, state.answer, self.rotary, inputs)
         return latent
 
     def answer(self, state: State) -> Tensor:
