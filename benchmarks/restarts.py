@@ -1,0 +1,167 @@
+"""Which plan of restarts is cheapest? Every plan is tried on the same recorded trajectories.
+
+`python -m benchmarks.restarts --data EXTRA.csv.gz --save T.npz` follows, for every puzzle, one quiet
+trajectory and many noisy ones that see the puzzle under symmetries, and notes the halt logit and
+whether the answer is right after every outer step. `--load T.npz` then plays plans on them: a stage
+is a number of fresh trajectories for a number of steps, and the first halt logit above the bound
+ends the puzzle. Prints the plans that no other beats. Choose on extra or val, never on Test.
+"""
+
+import argparse
+import itertools
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy
+import torch
+
+from benchmarks.clock import wait
+from tiltrm.data import Puzzles, read
+from tiltrm.explore import Exploration
+from tiltrm.explore.cloud import Clock, ask, begin
+from tiltrm.explore.run import make_kit
+from tiltrm.explore.step import step
+from tiltrm.model.build import Model
+from tiltrm.opening import open_model
+from tiltrm.tasks.base import views
+
+EVALUATIONS = 7  # of one outer step
+CHUNK = 8192  # trajectories at once
+QUIET = 96  # outer steps of the quiet trajectory
+Plan = tuple[tuple[int, int], ...]  # (fresh trajectories, outer steps) after the quiet beginning
+
+
+@dataclass(frozen=True)
+class Tracks:
+    """Halt logits and right answers after every outer step."""
+
+    logits: numpy.ndarray  # (puzzle, trajectory, step)
+    right: numpy.ndarray  # the same, bool
+
+
+def follow(model: Model, puzzles: Puzzles, count: int, steps: int, noise: float) -> Tracks:
+    """`count` trajectories of every puzzle, each under a symmetry of its own; one is left as is."""
+    device = model.embedding.device
+    settings = Exploration(particles=count, noise=noise, beta=0.0, trigger="never")
+    kit = make_kit(model, settings, None, None)
+    seen = views(puzzles.task, count, seed=1).on(device, model.vocabulary)
+    logits, right = [], []
+    size = max(1, CHUNK // count)
+    for first in range(0, len(puzzles), size):
+        part = puzzles.take(slice(first, first + size))
+        labels = part.labels().to(device)[:, None]
+        question = ask(model, part.questions.to(device), count)
+        if count > 1:
+            question = question.seen(model, seen)
+        cloud, found = begin(model, question), []
+        for n in range(1, steps + 1):
+            cloud, info = step(cloud, question, Clock(n, steps), model.decode, **kit._asdict())
+            found.append((info.score, (info.context.answers == labels).all(-1)))
+        logits.append(torch.stack([score for score, _ in found], -1).half().cpu().numpy())
+        right.append(torch.stack([good for _, good in found], -1).cpu().numpy())
+    return Tracks(numpy.concatenate(logits), numpy.concatenate(right))
+
+
+def play(quiet: Tracks, fresh: Tracks, first: int, plan: Plan, above: float) -> tuple[float, float]:
+    """Accuracy and mean evaluations of: the quiet one for `first` steps, then the plan."""
+    count = len(quiet.logits)
+    correct, spent = numpy.zeros(count, bool), numpy.zeros(count)
+    open_ = numpy.arange(count)
+    used = 0
+    stages = [(quiet, slice(0, 1), first), *_stages(fresh, plan)]
+    for tracks, which, steps in stages:
+        logits = tracks.logits[open_, which, :steps]
+        hit = logits > above
+        when = hit.any(1).argmax(1)  # the first step at which any of them is decided
+        decided = hit.any((1, 2))
+        particles = logits.shape[1]
+        spent[open_] += EVALUATIONS * particles * numpy.where(decided, when + 1, steps)
+        last = numpy.where(decided, when, steps - 1)
+        rows = numpy.arange(len(open_))
+        best = logits[rows, :, last].argmax(1)
+        correct[open_] = tracks.right[open_, which][rows, best, last]
+        open_ = open_[~decided]
+        used += particles
+    return float(correct.mean()), float(spent.mean())
+
+
+def _stages(fresh: Tracks, plan: Plan) -> Iterator[tuple[Tracks, slice, int]]:
+    used = 0
+    for particles, steps in plan:
+        yield fresh, slice(used, used + particles), steps
+        used += particles
+
+
+def plans(trajectories: int, longest: int) -> Iterator[Plan]:
+    """Stages of one shape, then of another, as many as there are trajectories for."""
+    shapes = [(s, n) for s in (1, 2, 3, 4, 6, 8) for n in (8, 10, 12, 14, 16, 20) if n <= longest]
+    for shape in shapes:
+        for times in range(1, trajectories // shape[0] + 1):
+            yield (shape,) * times
+    for one, other in itertools.product(shapes, shapes):
+        for times in (1, 2, 3, 4, 6, 8):
+            rest = (trajectories - times * one[0]) // other[0]
+            if one != other and rest > 0:
+                yield (one,) * times + (other,) * rest
+
+
+def name(first: int, plan: Plan) -> str:
+    """1x24 4x12*3 ..."""
+    groups = [(shape, len(list(same))) for shape, same in itertools.groupby(plan)]
+    return " ".join([f"1x{first}", *(f"{s}x{n}*{times}" for (s, n), times in groups)])
+
+
+def main() -> None:
+    """Record, or read and search."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--model", default="sudoku-extreme")
+    parser.add_argument("--data")
+    parser.add_argument("--limit", type=int)
+    parser.add_argument("--trajectories", type=int, default=32)
+    parser.add_argument("--outer-steps", type=int, default=30)
+    parser.add_argument("--noise", type=float, default=0.3)
+    parser.add_argument("--save", type=Path)
+    parser.add_argument("--load", type=Path)
+    parser.add_argument("--above", type=float, nargs="+", default=[4.0])
+    arguments = parser.parse_args()
+    if arguments.load is None:
+        device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
+        model = open_model(arguments.model, device)
+        puzzles = read(arguments.data).take(slice(0, arguments.limit))
+        with torch.inference_mode():
+            quiet = follow(model, puzzles, 1, QUIET, 0.0)
+            fresh = follow(
+                model, puzzles, arguments.trajectories, arguments.outer_steps, arguments.noise
+            )
+        wait(device)
+    else:
+        saved = numpy.load(arguments.load)
+        quiet = Tracks(saved["quiet_logits"], saved["quiet_right"])
+        fresh = Tracks(saved["logits"], saved["right"])
+    if arguments.save is not None:
+        numpy.savez_compressed(
+            arguments.save, quiet_logits=quiet.logits, quiet_right=quiet.right,
+            logits=fresh.logits, right=fresh.right,
+        )  # fmt: skip
+        return
+    search(quiet, fresh, arguments.above)
+
+
+def search(quiet: Tracks, fresh: Tracks, aboves: list[float]) -> None:
+    """Play every plan and print those that none beats, the cheapest first."""
+    found = []
+    for above, first in itertools.product(aboves, (8, 10, 12, 16, 20, 24, 32)):
+        for plan in plans(fresh.logits.shape[1], fresh.logits.shape[2]):
+            accuracy, spent = play(quiet, fresh, first, plan, above)
+            found.append((spent, -accuracy, f"{name(first, plan)} above {above:g}"))
+    best = 1.0
+    print("exact %  evaluations  plan")
+    for spent, wrong, title in sorted(found):
+        if wrong < best:
+            best = wrong
+            print(f"{-100 * wrong:7.2f} {spent:12.1f}  {title}")
+
+
+if __name__ == "__main__":
+    main()
