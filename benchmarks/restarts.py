@@ -1,10 +1,10 @@
 """Which plan of restarts is cheapest? Every plan is tried on the same recorded trajectories.
 
-`python -m benchmarks.restarts --data EXTRA.csv.gz --save T.npz` follows, for every puzzle, one quiet
-trajectory and many noisy ones that see the puzzle under symmetries, and notes the halt logit and
-whether the answer is right after every outer step. `--load T.npz` then plays plans on them: a stage
-is a number of fresh trajectories for a number of steps, and the first halt logit above the bound
-ends the puzzle. Prints the plans that no other beats. Choose on extra or val, never on Test.
+`python -m benchmarks.restarts --data EXTRA.csv.gz --save T.npz` follows, for every puzzle, one
+quiet trajectory and many noisy ones that see the puzzle under symmetries, and notes the halt logit
+and whether the answer is right after every outer step. `--load T.npz` then plays plans on them: a
+stage is a number of fresh trajectories for a number of steps, and the first halt logit above the
+bound ends the puzzle. Prints the plans that no other beats. Choose on extra or val, never on Test.
 """
 
 import argparse
@@ -20,6 +20,7 @@ from benchmarks.clock import wait
 from tiltrm.data import Puzzles, read
 from tiltrm.explore import Exploration
 from tiltrm.explore.cloud import Clock, ask, begin
+from tiltrm.explore.rows import in_groups
 from tiltrm.explore.run import make_kit
 from tiltrm.explore.step import step
 from tiltrm.model.build import Model
@@ -57,33 +58,35 @@ def follow(model: Model, puzzles: Puzzles, count: int, steps: int, noise: float)
         cloud, found = begin(model, question), []
         for n in range(1, steps + 1):
             cloud, info = step(cloud, question, Clock(n, steps), model.decode, **kit._asdict())
-            found.append((info.score, (info.context.answers == labels).all(-1)))
-        logits.append(torch.stack([score for score, _ in found], -1).half().cpu().numpy())
+            halt = in_groups(model.halt_logit, info.context.state.answer)
+            found.append((halt, (info.context.answers == labels).all(-1)))
+        logits.append(torch.stack([halt for halt, _ in found], -1).half().cpu().numpy())
         right.append(torch.stack([good for _, good in found], -1).cpu().numpy())
     return Tracks(numpy.concatenate(logits), numpy.concatenate(right))
 
 
-def play(quiet: Tracks, fresh: Tracks, first: int, plan: Plan, above: float) -> tuple[float, float]:
-    """Accuracy and mean evaluations of: the quiet one for `first` steps, then the plan."""
+def play(
+    quiet: Tracks, fresh: Tracks, first: int, plan: Plan, above: float
+) -> list[tuple[float, float]]:
+    """The quiet one for `first` steps, then the plan: accuracy and mean evaluations after every
+    stage, had it been the last.
+    """
     count = len(quiet.logits)
     correct, spent = numpy.zeros(count, bool), numpy.zeros(count)
     open_ = numpy.arange(count)
-    used = 0
-    stages = [(quiet, slice(0, 1), first), *_stages(fresh, plan)]
-    for tracks, which, steps in stages:
+    found = []
+    for tracks, which, steps in [(quiet, slice(0, 1), first), *_stages(fresh, plan)]:
         logits = tracks.logits[open_, which, :steps]
-        hit = logits > above
-        when = hit.any(1).argmax(1)  # the first step at which any of them is decided
-        decided = hit.any((1, 2))
-        particles = logits.shape[1]
-        spent[open_] += EVALUATIONS * particles * numpy.where(decided, when + 1, steps)
-        last = numpy.where(decided, when, steps - 1)
+        hit = (logits > above).any(1)  # (puzzle, step)
+        decided = hit.any(1)
+        last = numpy.where(decided, hit.argmax(1), steps - 1)
+        spent[open_] += EVALUATIONS * logits.shape[1] * (last + 1)
         rows = numpy.arange(len(open_))
         best = logits[rows, :, last].argmax(1)
         correct[open_] = tracks.right[open_, which][rows, best, last]
         open_ = open_[~decided]
-        used += particles
-    return float(correct.mean()), float(spent.mean())
+        found.append((float(correct.mean()), float(spent.mean())))
+    return found
 
 
 def _stages(fresh: Tracks, plan: Plan) -> Iterator[tuple[Tracks, slice, int]]:
@@ -94,15 +97,13 @@ def _stages(fresh: Tracks, plan: Plan) -> Iterator[tuple[Tracks, slice, int]]:
 
 
 def plans(trajectories: int, longest: int) -> Iterator[Plan]:
-    """Stages of one shape, then of another, as many as there are trajectories for."""
-    shapes = [(s, n) for s in (1, 2, 3, 4, 6, 8) for n in (8, 10, 12, 14, 16, 20) if n <= longest]
-    for shape in shapes:
-        for times in range(1, trajectories // shape[0] + 1):
-            yield (shape,) * times
+    """Stages of one shape, then of another, until the trajectories are used up; every beginning."""
+    shapes = [(s, n) for s in (1, 2, 4, 8) for n in (8, 10, 12, 16, 20) if n <= longest]
+    yield ()
     for one, other in itertools.product(shapes, shapes):
-        for times in (1, 2, 3, 4, 6, 8):
+        for times in (2, 4, 8):
             rest = (trajectories - times * one[0]) // other[0]
-            if one != other and rest > 0:
+            if rest > 0 and (one != other or times == 2):
                 yield (one,) * times + (other,) * rest
 
 
@@ -150,11 +151,11 @@ def main() -> None:
 
 def search(quiet: Tracks, fresh: Tracks, aboves: list[float]) -> None:
     """Play every plan and print those that none beats, the cheapest first."""
-    found = []
-    for above, first in itertools.product(aboves, (8, 10, 12, 16, 20, 24, 32)):
-        for plan in plans(fresh.logits.shape[1], fresh.logits.shape[2]):
-            accuracy, spent = play(quiet, fresh, first, plan, above)
-            found.append((spent, -accuracy, f"{name(first, plan)} above {above:g}"))
+    found = set()
+    for above, first in itertools.product(aboves, (8, 12, 16, 20, 24, 32)):
+        for plan in plans(*fresh.logits.shape[1:]):
+            for last, (accuracy, spent) in enumerate(play(quiet, fresh, first, plan, above)):
+                found.add((spent, -accuracy, f"{name(first, plan[:last])} above {above:g}"))
     best = 1.0
     print("exact %  evaluations  plan")
     for spent, wrong, title in sorted(found):

@@ -15,5 +15,5 @@ def test_generated_puzzles_are_solved(name: str, task: Task, most: int) -> None:
     for answer, truth in zip(found.answers, answers, strict=True):
         assert task.decode(answer) == task.decode(truth)
     assert found.decided_by == ("halting", "halting")
-    assert found.confidence.min() > 0.98
+    assert found.confidence.min() > 0.95
     assert 0 < int(found.evaluations.max()) < most

@@ -54,7 +54,11 @@ MAZE: dict[str, dict[str, float]] = {  # where mazes differ: Table 2 of the pape
 }
 
 PLANS = {  # chosen on val: docs/LOG.md. The labels of mazes do not turn along with them
-    "sudoku": Adaptive(noise=0.3, turned=True),
+    "sudoku": Adaptive(
+        (Stage(1, 20), *(Stage(2**k, 16) for k in (1, 2, 3, 4) for _ in range(4))),
+        noise=0.3,
+        turned=True,
+    ),
     "maze": Adaptive((Stage(1, 24), Stage(16, 24)), noise=0.5, beta=1.0),
 }
 
@@ -94,16 +98,18 @@ def usual_plan(task: str) -> Adaptive:
 
 
 def views_of(plan: Adaptive, task: Task, model: RecursiveModel, device: torch.device) -> Views:
-    """How the particles of each stage see a puzzle, the first as it is; nothing unless turned.
+    """How the particles of each stage see a puzzle, the very first as it is; () unless turned.
 
     The same for all puzzles, so that a result depends on neither batch nor order.
     """
     if not plan.turned:
         return ()
-    return tuple(
-        views(task, stage.particles, seed=number).on(device, model.vocabulary)
-        for number, stage in enumerate(plan.stages)
-    )
+    seen = []
+    for number, stage in enumerate(plan.stages):
+        drawn = views(task, stage.particles + 1, seed=number)  # the first of them is the identity
+        own = drawn.part(slice(1, None) if number else slice(-1))
+        seen.append(own.on(device, model.vocabulary))
+    return tuple(seen)
 
 
 def plan(settings: Mapping[str, Any], base: Adaptive | None = None) -> Adaptive:

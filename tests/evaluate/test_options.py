@@ -46,10 +46,10 @@ def test_mazes_have_their_own() -> None:
 
 
 def test_the_size_of_a_plan_becomes_its_stages() -> None:
-    whole = complete("adaptive", {"particles": 4, "outer_steps": 30}, "sudoku")
+    whole = complete("adaptive", {"particles": 4, "outer_steps": 100}, "sudoku")
     assert "particles" not in whole
     assert max(stage[0] for stage in whole["stages"]) == 4
-    assert sum(stage[1] for stage in whole["stages"]) == 30
+    assert sum(stage[1] for stage in whole["stages"]) == 100
 
 
 @pytest.mark.parametrize(

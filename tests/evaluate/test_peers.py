@@ -144,9 +144,8 @@ def test_adaptive_may_be_turned(puzzles: Puzzles) -> None:
     plan = Adaptive((Stage(1, 1), Stage(4, 6)), turned=True)
     seen = views_of(plan, TASK, Countdown(), torch.device("cpu"))[1]
     wanted = Countdown().wanted(seen.apply(puzzles.questions.expand(4, -1, -1)).flatten(0, 1))
-    least = wanted.view(4, -1)[1:].amin(0) + 1  # fresh ones begin after the first step
-    first = wanted.view(4, -1)[0]  # which goes on
-    steps = torch.minimum(least, first).clamp(max=7)
+    least = wanted.view(4, -1).amin(0) + 1  # fresh ones begin after the first step
+    steps = torch.where(Countdown().wanted(puzzles.questions) <= 1, 1, least).clamp(max=7)
     assert torch.equal(turned["outer_steps"], steps)
 
 

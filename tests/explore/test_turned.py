@@ -10,8 +10,9 @@ from torch import Tensor
 
 from tiltrm.errors import SettingsError
 from tiltrm.explore.adaptive import Adaptive, Stage, solve
-from tiltrm.explore.cloud import StepInfo, ask
+from tiltrm.explore.cloud import Clock, StepInfo, ask
 from tiltrm.explore.decide import by_agreement, by_halting
+from tiltrm.explore.noise import INNER, Where
 from tiltrm.methods import views_of
 from tiltrm.model.trm import TRM
 from tiltrm.tasks import Sudoku
@@ -96,14 +97,32 @@ def test_shares_are_undone_as_tokens_are() -> None:
 def test_stages_look_in_different_ways_and_always_the_same() -> None:
     turned = VIEWS
     assert [len(view.source) for view in turned] == [1, 4, 6]
-    for view in turned:
-        assert torch.equal(view.source[0], torch.arange(16))
-        assert torch.equal(view.names[0], torch.arange(7))
+    as_it_is = torch.cat((torch.arange(16), torch.arange(7)))
+    for number, view in enumerate(turned):
+        same = (torch.cat((view.source, view.names), 1) == as_it_is).all(1)
+        assert same.tolist() == [number == 0] * len(same)  # only the very first trajectory
         assert torch.equal(view.names[:, 6], torch.full((len(view.names),), 6))
-    assert not torch.equal(turned[1].source[1:4], turned[2].source[1:4])
+    assert not torch.equal(turned[1].source, turned[2].source[:4])
     again = views_of(PLAN, TASK, Echo(), torch.device("cpu"))
     assert all(torch.equal(a.names, b.names) for a, b in zip(turned, again, strict=True))
     assert views_of(replace(PLAN, turned=False), TASK, Echo(), torch.device("cpu")) == ()
+
+
+def test_every_stage_after_the_first_starts_afresh(model: TRM, tokens: Tensor) -> None:
+    """Nothing of the stage before is left, and no trajectory after the first is without noise."""
+    plan = Adaptive((Stage(1, 2), Stage(1, 2), Stage(3, 1)), noise=0.3, turned=True)
+    seen, steps = views_of(plan, TASK, model, torch.device("cpu")), list[StepInfo]()
+    solve(model, tokens, {}, plan, views=seen, watch=steps.append)
+    noise = plan.exploration().make_noise(model)
+    for number, first in ((1, 2), (2, 4)):
+        context = steps[first].context
+        start = model.start(context.question.inputs)
+        assert torch.equal(context.previous.latent, start.latent)
+        assert torch.equal(context.previous.answer, start.answer)
+        where = Where(context.clock, INNER, context.question.particles)
+        assert noise.placement(where) == 1.0, number
+    first = Where(Clock(2, plan.outer_steps), INNER, torch.arange(1))
+    assert float(torch.as_tensor(noise.placement(first)).sum()) == 0.0
 
 
 def test_company_changes_nothing(model: TRM, tokens: Tensor) -> None:

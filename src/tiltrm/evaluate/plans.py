@@ -1,7 +1,7 @@
 """What is to be computed for a table or figure: lists of jobs, and no computing."""
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass
 from typing import Any
 
 from tiltrm.errors import SettingsError
@@ -10,6 +10,7 @@ from tiltrm.evaluate.job import DIAGNOSE, SOLVE, Job
 from tiltrm.evaluate.options import PLANNED, complete
 from tiltrm.evaluate.sizes import SIZES, Size, size_of
 from tiltrm.evaluate.subject import Subject
+from tiltrm.explore.plan import Adaptive
 
 __all__ = [
     "SIZES", "Size", "axes", "choose", "diagnostics", "done", "frontier", "grid", "jobs", "sweep",
@@ -85,9 +86,10 @@ def frontier(subject: Subject, size: str = "full", limit: int | None = None) -> 
     own = size_of(size)
     limits = own.frontier if limit is None else {subject.task: limit}
     make = _Maker(subject, own, limits, folds=own.parts)
-    # Adaptive before it was turned, which is what the results in evidence/ are of.
-    noisy = {} if subject.task == "maze" else {"turned": False, "noise": 0.5}
-    copies = (2, 4, 8) if subject.task == "maze" else (4, 8, 16)
+    maze = subject.task == "maze"
+    copies = (2, 4, 8) if maze else (4, 8, 16)
+    most = (8, 12, 24) if maze else (12, 20, 36, 52, 84, 148)  # outer steps, then all of the plan
+    unturned = {"stages": [list(astuple(stage)) for stage in Adaptive().stages], "noise": 0.5}
     found = _once([
         *_each(make("deterministic", outer_steps=n) for n in (48, 96, 192, 384)),
         *_each(make("unguided", particles=n) for n in (4, 16, 64)),
@@ -96,9 +98,10 @@ def frontier(subject: Subject, size: str = "full", limit: int | None = None) -> 
         *_each(make("ptrm", particles=n, select="majority") for n in (16, 100)),
         *_each(make("halt_first", particles=n) for n in (4, 12, 32)),
         *_each(make("symmetry", copies=n) for n in copies),
-        *_each(make("adaptive", outer_steps=n, **noisy) for n in (12, 24, 48, 120)),
-        *make("adaptive", **noisy),
-        *make("adaptive_rules", **noisy),
+        *_each(make("adaptive", outer_steps=n) for n in most),
+        *make("adaptive"),
+        *make("adaptive_rules"),
+        *([] if maze else make("adaptive", **unturned)),
     ])  # fmt: skip
     return sorted(found, key=lambda job: job.fold)
 

@@ -1,8 +1,10 @@
 """Adaptive solving: one noise-free trajectory first, more of them only where that is not enough.
 
-A puzzle leaves as soon as a judge calls it decided. Those that stay get a larger cloud. The
-noise-free trajectory goes on all the time. Noisy ones start afresh with every stage unless told to
-go on: a fresh one is likelier to settle in its next dozen steps than one that has failed so far.
+A puzzle leaves as soon as a judge calls it decided. Those that stay get a larger cloud. Noisy
+trajectories start afresh with every stage unless told to go on: a fresh one is likelier to settle
+in its next dozen steps than one that has failed so far. The noise-free one goes on all the time,
+but not in a plan that is `turned`: there a fresh trajectory sees the puzzle under a symmetry of its
+own, and every stage after the first is made of nothing else.
 """
 
 from collections.abc import Callable, Mapping, Sequence

@@ -105,11 +105,10 @@ class Walk(NamedTuple):
 
     def _grown(self, question: Question, stage: Stage, cloud: Cloud | None) -> Cloud:
         """The cloud a stage begins with: who goes on, then fresh particles, all equal in weight."""
-        kept = 0 if cloud is None else cloud.log_weights.shape[1] if stage.goes_on else 1
-        kept = min(kept, stage.particles)
+        if cloud is None or self.plan.turned:
+            return begin(self.model, question)
+        kept = min(cloud.log_weights.shape[1] if stage.goes_on else 1, stage.particles)
         fresh = begin(self.model, question.part(slice(None), slice(kept, None)))
-        if cloud is None:
-            return fresh
         state = State(
             torch.cat((cloud.state.answer[:, :kept], fresh.state.answer), 1),
             torch.cat((cloud.state.latent[:, :kept], fresh.state.latent), 1),

@@ -77,13 +77,18 @@ class Annealed:
 
 @dataclass(frozen=True)
 class NoiseFreeFirst:
-    """Another placement, but none for particle 0: unless it is resampled, it is the baseline."""
+    """Another placement, but none for particle 0: unless it is resampled, it is the baseline.
+
+    Where `until` is given, particle 0 is as noisy as the others after that outer step.
+    """
 
     placement: Placement
+    until: int | None = None
 
     def __call__(self, where: Where) -> float | Tensor:
         factor = self.placement(where)
-        if isinstance(factor, float) and factor == 0.0:
+        late = self.until is not None and where.clock.step > self.until
+        if late or (isinstance(factor, float) and factor == 0.0):
             return factor
         return factor * (where.particles > 0).float()
 

@@ -9,7 +9,10 @@ from tiltrm.explore.settings import Exploration
 
 @dataclass(frozen=True)
 class Stage:
-    """A cloud of `particles`, the noise-free one among them, for `outer_steps` more steps."""
+    """A cloud of `particles`, the first of them free of noise, for `outer_steps` more steps.
+
+    In a plan that is `turned`, only the first stage has a particle without noise.
+    """
 
     particles: int
     outer_steps: int
@@ -26,7 +29,7 @@ class Adaptive:
     noise: float = 0.5
     beta: float = 0.25
     resample_below: float = 0.0  # a decided particle ends the search, so copies of it are no use
-    turned: bool = False  # a fresh trajectory sees the puzzle under a symmetry of its own
+    turned: bool = False  # after the first stage all start afresh, each with a view of its own
 
     def __post_init__(self) -> None:
         if not self.stages:
@@ -45,8 +48,9 @@ class Adaptive:
         return sum(stage.outer_steps for stage in self.stages)
 
     def exploration(self) -> Exploration:
-        """The settings of its outer steps; particle 0 stays free of noise."""
+        """The settings of its outer steps; particle 0 stays free of noise as long as it lives."""
+        until = self.stages[0].outer_steps if self.turned else None
         return Exploration(
             noise=self.noise, beta=self.beta, resample_below=self.resample_below,
-            placement=NoiseFreeFirst(everywhere),
+            placement=NoiseFreeFirst(everywhere, until),
         )  # fmt: skip
