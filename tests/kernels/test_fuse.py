@@ -6,7 +6,9 @@ import pytest
 import torch
 from torch import Tensor
 
+from tiltrm.diagnose.lipschitz import local_norm
 from tiltrm.kernels import fuse, mix_channels, mix_tokens, unfuse
+from tiltrm.model import layers
 from tiltrm.model.layers import Block, rotary_table
 from tiltrm.model.trm import TRM, TRMConfig
 
@@ -49,6 +51,19 @@ def test_fused_block_equals_block(
     slopes = torch.autograd.grad(found, list(block.parameters()), slope)
     truths = torch.autograd.grad(truth, list(wide.parameters()), slope.double())
     assert all(close(a, b) for a, b in zip(slopes, truths, strict=True))
+
+
+@pytest.mark.parametrize("token_mixing", [True, False])
+def test_a_fused_block_can_be_differentiated_twice(
+    device: str, dtype: torch.dtype, draw: Callable[..., Tensor], token_mixing: bool
+) -> None:
+    """Not by its own kernels: power iteration on a fused model takes the plain path."""
+    torch.manual_seed(0)
+    block = Block(88, 64, 2, 2.0, token_mixing=token_mixing).to(device, dtype)
+    points, key = draw(2, 88, 64), torch.tensor(3)
+    plain = local_norm(block, points, key, iterations=2)
+    assert torch.equal(local_norm(fuse(block), points, key, iterations=2), plain)
+    assert not layers.twice
 
 
 def test_compiled_without_a_break(device: str, draw: Callable[..., Tensor]) -> None:

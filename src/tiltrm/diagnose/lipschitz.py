@@ -11,9 +11,9 @@ from collections.abc import Callable
 
 import torch
 from torch import Tensor
-from torch.nn.attention import SDPBackend, sdpa_kernel
 
 from tiltrm.explore.keys import derive, normals
+from tiltrm.model.layers import twice_differentiable
 
 PROBES = 16  # the paper's
 ITERATIONS = 8
@@ -54,8 +54,7 @@ def local_norm(update: Map, points: Tensor, key: Tensor, iterations: int = ITERA
     """
     vector = directions(derive(key, torch.arange(len(points))).to(points.device), points)
     stretch = torch.zeros(len(points), device=points.device)
-    # The fused attentions have no second derivative.
-    with torch.enable_grad(), sdpa_kernel(SDPBackend.MATH):
+    with torch.enable_grad(), twice_differentiable():
         at = points.detach().requires_grad_()
         out = update(at)
         dual = torch.zeros_like(out).requires_grad_()

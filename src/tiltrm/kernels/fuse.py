@@ -6,6 +6,7 @@ from typing import TypeVar
 from torch import Tensor, nn
 
 from tiltrm.kernels.dispatch import add_inputs, attend, mix_channels, mix_tokens
+from tiltrm.model import layers
 from tiltrm.model.layers import Block
 from tiltrm.model.trm import Network
 
@@ -16,6 +17,8 @@ class FusedBlock(Block):
     """A Block whose halves are `mix_tokens` (or `attend`) and `mix_channels`."""
 
     def forward(self, x: Tensor, rotary: tuple[Tensor, Tensor] | None = None) -> Tensor:
+        if layers.twice:
+            return super().forward(x, rotary)
         if self.mlp_t is not None:
             mlp = self.mlp_t
             x = mix_tokens(x, mlp.gate_up_proj.weight, mlp.down_proj.weight, self.eps)

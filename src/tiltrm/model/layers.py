@@ -1,11 +1,28 @@
 """The blocks that TRM and HRM share: SwiGLU, attention with rotary positions, post-norm."""
 
 import math
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
+from torch.nn.attention import SDPBackend, sdpa_kernel
+
+twice = False  # whether second derivatives are wanted, which fused paths do not have
+
+
+@contextmanager
+def twice_differentiable() -> Iterator[None]:
+    """Inside, every block takes a path that can be differentiated twice."""
+    global twice  # which a compiler can look at; a context variable would break its graph
+    before, twice = twice, True
+    try:
+        with sdpa_kernel(SDPBackend.MATH):
+            yield
+    finally:
+        twice = before
 
 
 def rms_norm(x: Tensor, eps: float) -> Tensor:
