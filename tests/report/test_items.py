@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tiltrm.report import doubt, frontier_points, noise, sweeps, table1
+from tiltrm.report import contraction, doubt, frontier_points, noise, sweeps, table1
 from tiltrm.report.catalogue import ITEMS
 from tiltrm.report.evidence import MAZE, SUDOKU, Evidence
 from tiltrm.report.evidence import table1 as table_jobs
@@ -99,8 +99,28 @@ def test_fig4_ranks_free_cells_and_leaves_the_doubtful_tenth_out(evidence: Evide
     assert [panel.title.split(": ")[1] for panel in sheet.panels[:2]] == ["solved", "unsolved"]
 
 
+def test_fig4_leaves_out_what_lies_above_the_decile_of_test(evidence: Evidence) -> None:
+    """The threshold is of all puzzles of a fold, on the failures too; what equals it stays."""
+    shards, hard = doubt.clouds(evidence)
+    found = []
+    for shard in shards:
+        free = shard["free"]
+        mean = np.array([
+            values[mask].astype(float).mean()
+            for values, mask in zip(shard["terminal_entropy"], free, strict=True)
+        ])  # fmt: skip
+        ranked = np.sort(mean)
+        kept = mean <= ranked[math.ceil(0.9 * len(ranked)) - 1] + 1e-9
+        kept &= np.isin(shard["puzzle"], hard)
+        if kept.any():
+            found.append(100 * shard["exact"][kept].mean())
+    line = next(c for c in doubt.fig4(evidence).compared if c.what.startswith("DF, solved of"))
+    assert line.ours == pytest.approx(np.mean(found))
+    assert line.paper == 99.7
+
+
 def test_fig7_contraction_is_path_less_terminal_on_failures(evidence: Evidence) -> None:
-    sheet = doubt.fig7(evidence)
+    sheet = contraction.fig7(evidence)
     assert {line["puzzle"] for line in rows(sheet)} == failed(evidence)
     for word, solved in (("solved", True), ("unsolved", False)):
         mean = np.mean([line["contraction"] for line in rows(sheet, solved=solved)])

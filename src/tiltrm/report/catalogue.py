@@ -5,7 +5,17 @@ from dataclasses import replace
 from typing import NamedTuple
 
 from tiltrm.evaluate.job import Job
-from tiltrm.report import doubt, frontier, frontier_points, guide, noise, steps, sweeps, training
+from tiltrm.report import (
+    contraction,
+    doubt,
+    frontier,
+    frontier_points,
+    guide,
+    noise,
+    steps,
+    sweeps,
+    training,
+)
 from tiltrm.report import table1 as table
 from tiltrm.report.evidence import BENCHMARKS, MAZE, SUDOKU, SWEEP, Evidence, diagnostics, table1
 from tiltrm.report.sheet import Sheet
@@ -44,6 +54,6 @@ ITEMS: dict[str, Item] = {
     "fig4": Item({SUDOKU: doubt.plan}, doubt.fig4),
     "fig5": Item({MAZE: diagnostics}, noise.fig5),
     "fig6": Item({SWEEP: sweeps.plan, MAZE: sweeps.plan}, sweeps.sheet),
-    "fig7": Item({SUDOKU: doubt.plan}, doubt.fig7),
+    "fig7": Item({SUDOKU: doubt.plan}, contraction.fig7),
     "fig8": Item({}, training.fig8),
 }

@@ -84,7 +84,7 @@ def _goal(axes: Any) -> None:
 
 
 def _series(axes: Any, some: Sequence[Point], small: bool) -> None:
-    look, ours = some[0].look, some[0].row.method in OURS
+    look, ours = some[0].look, some[0].variant in OURS
     spent = [point.evaluations for point in some]
     middle, low, high = zip(*(interval(point.row) for point in some), strict=True)
     axes.vlines(spent, low, high, color=look.paint, linewidth=1.4 if ours else 1, zorder=2,
@@ -114,8 +114,8 @@ def _labels(
     for some in series:
         best = max(some, key=lambda p: (p.row.exact.mean, -p.evaluations))
         exact = interval(best.row)[0]
-        if best.row.method in OURS:
-            text = f"{exact:.1f} % at {best.evaluations:,.0f}"
+        if best.variant in OURS:
+            text = f"{exact:.4g} % at {best.evaluations:,.0f}"
             labels.append(Label(best.evaluations, exact, text, 8 if small else 10,
                                 best.look.paint, bold=True))  # fmt: skip
     labels += [

@@ -1,10 +1,11 @@
 """The points of the frontier: one for every method and setting, in series."""
 
-from collections.abc import Sequence
-from typing import NamedTuple
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
 
 from tiltrm.evaluate import plans
 from tiltrm.evaluate.job import Job
+from tiltrm.evaluate.options import TURNED
 from tiltrm.evaluate.paired import Paired, paired
 from tiltrm.evaluate.shards import Shard
 from tiltrm.evaluate.summary import Row, groups, summarise
@@ -18,8 +19,11 @@ SIZED = {  # the setting that a method's points differ by, and its symbol
     "adaptive_rules": ("stages", "steps"),
 }  # fmt: skip
 OURS = ("adaptive", "adaptive_rules")
-MAJORITY = " majority"
-VOTED = ("PTRM, most frequent", "<", (0, (1, 1)))  # its label, mark and dash
+MAJORITY, NOISE = "ptrm majority", "adaptive unturned"
+VARIANTS: dict[str, tuple[str, str, Any]] = {  # series of their own: label, mark and dash
+    MAJORITY: ("PTRM, most frequent", "<", (0, (1, 1))),
+    NOISE: ("adaptive by noise alone", "d", (0, (1, 1))),
+}
 
 
 class Point(NamedTuple):
@@ -39,7 +43,10 @@ class Point(NamedTuple):
     def look(self) -> Look:
         """How the series is drawn."""
         look = LOOKS[self.row.method]
-        return look if self.variant in LOOKS else Look(VOTED[0], look.colour, *VOTED[1:])
+        if self.variant not in VARIANTS:
+            return look
+        label, mark, dash = VARIANTS[self.variant]
+        return Look(label, look.colour, mark, dash)
 
     @property
     def evaluations(self) -> float:
@@ -60,7 +67,7 @@ def points(evidence: Evidence, part: str) -> list[Point]:
     grouped = groups(shards)
     ours = max(
         (group for group in grouped if group[0].job.method == "adaptive"),
-        key=lambda group: sum(stage[1] for stage in group[0].job.options["stages"]),
+        key=lambda group: (_turned(group[0].job.options), _steps(group[0].job.options)),
     )
     found = [_point(row, group, ours) for row, group in zip(rows, grouped, strict=True)]
     order = [p.variant for p in found]
@@ -70,8 +77,20 @@ def points(evidence: Evidence, part: str) -> list[Point]:
 def _point(row: Row, group: Sequence[Shard], ours: Sequence[Shard]) -> Point:
     own = dict(row.settings)
     name, symbol = SIZED[row.method]
-    size = sum(stage[1] for stage in own[name]) if name == "stages" else own[name]
-    voted = row.method == "ptrm" and own["select"] == "majority"
-    variant = row.method + (MAJORITY if voted else "")
+    size = _steps(own) if name == "stages" else own[name]
+    variant = row.method
+    if row.method == "ptrm" and own["select"] == "majority":
+        variant = MAJORITY
+    if row.method == "adaptive" and _turned(own) != _turned(ours[0].job.options):
+        variant = NOISE
     against = None if group is ours else paired(ours, group)
     return Point(row, variant, f"{symbol} = {size}", against)
+
+
+def _steps(plan: Mapping[str, Any]) -> int:
+    """The most outer steps that a plan gives a puzzle."""
+    return sum(stage[1] for stage in plan["stages"])
+
+
+def _turned(plan: Mapping[str, Any]) -> bool:
+    return bool(plan.get(TURNED, False))
