@@ -2,7 +2,7 @@
 
 `python -m benchmarks.scale [--rate R] [--folds F] [--gpus 8 256]` prints the evaluations, the time
 for every number of GPUs, and the bytes of the shards, which it takes from shards made here. The
-rate is what `python -m benchmarks.prototype` prints on the GPU meant. With `--data FILE` it reads
+rate is what `python -m benchmarks.explore` prints on the GPU meant. With `--data FILE` it reads
 that file, and says how long all puzzles would take.
 Proved by tests/evaluate/test_scale_page.py, which also holds the page to what is printed.
 """
@@ -20,7 +20,7 @@ from tiltrm.data.splits import checksum
 from tiltrm.evaluate.job import SOLVE, Job
 from tiltrm.evaluate.shards import PARQUET, Columns, Shard, encode
 
-RATE = 379_000.0  # evaluations a second on one H200, bfloat16, fused kernels: docs/LOG.md
+RATE = 478_000.0  # evaluations a second on one H200: `benchmarks.explore`, docs/LOG.md
 CELLS = 81  # of a Sudoku
 
 

@@ -22,7 +22,7 @@ COLUMNS: dict[str, Any] = {
     "oracle_by_step": torch.zeros(3, 0, dtype=torch.bool),
     "terminal_entropy": torch.tensor([[0.5], [0.125], [1.0]], dtype=torch.float16),
     "path_entropy": torch.zeros(3, 0, dtype=torch.float16),
-    "answer": torch.tensor([[2, 3], [4, 5], [2, 2]], dtype=torch.uint8),
+    "off": torch.tensor([[0, 3], [-4, 5], [0, 0]], dtype=torch.int16),
 }
 ABOUT = {"seconds": 1.5, "device": "CPU"}
 

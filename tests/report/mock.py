@@ -111,11 +111,11 @@ def _cells(
     path = np.clip(terminal * 0.8 + np.where(exact, 0.03, 0.01)[:, None], 0, 1)
     right = exact[:, None] | (luck.random((rows, cells)) > 0.1 + 0.8 * terminal)
     free = luck.random((rows, cells)) > 0.28
-    answer = luck.integers(2, 11, (rows, cells))
+    off = np.where(right, 0, luck.integers(1, 9, (rows, cells)))  # 1 - 9 is no digit: shown as ?
     return {
         "terminal_entropy": torch.from_numpy(terminal).half(),
         "path_entropy": torch.from_numpy(path).half(), "cell_right": torch.from_numpy(right),
-        "free": torch.from_numpy(free), "answer": torch.from_numpy(answer).to(torch.uint8),
+        "free": torch.from_numpy(free), "off": torch.from_numpy(off).short(),
     }  # fmt: skip
 
 

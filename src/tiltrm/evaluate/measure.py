@@ -65,7 +65,8 @@ def columns(
         "path_entropy": _or(outcome.path_entropy, none).half(),
         "cell_right": right if cells else nothing,
         "free": ~task.given(tokens) if cells else nothing,
-        "answer": outcome.answers if cells else nothing.to(torch.uint8),
+        # The answer as what it is off the label by, so that a shard gives away no solution.
+        "off": outcome.answers.short() - labels.short() if cells else nothing.short(),
     }
     return {name: v.cpu() if isinstance(v, Tensor) else v for name, v in found.items()}
 

@@ -11,10 +11,10 @@ from tiltrm.model.base import evaluations_per_step
 from tiltrm.model.flops import evaluation_flops
 from tiltrm.model.trm import TRM
 
-H200 = 3.6e14  # operations a second that exploration reaches there; docs/LOG.md
+H200 = 4.6e14  # operations a second that exploration reaches there; docs/LOG.md
 USUAL_FLOPS = 1e9  # of an evaluation, for a model whose sizes say nothing
 EARLY = 0.3  # of the trajectories' steps are taken before one halts, about
-ADAPTIVE = 60  # trajectory steps that an adaptive puzzle takes, about
+ADAPTIVE = 33  # trajectory steps that an adaptive puzzle takes, about
 ROOTING = 100  # trajectory steps that the stability of one puzzle costs, about
 
 

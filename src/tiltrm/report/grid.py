@@ -6,8 +6,10 @@ from functools import partial
 from typing import Any
 
 import numpy as np
+import torch
 
 from tiltrm.evaluate.shards import Shard
+from tiltrm.evaluate.subject import read_for
 from tiltrm.report.sheet import Panel
 from tiltrm.report.style import paint
 from tiltrm.tasks import by_name
@@ -52,7 +54,8 @@ def _panel(shard: Shard, row: int, word: str) -> Panel:
 
 
 def _draw(shard: Shard, row: int, axes: Any) -> None:
-    digits = by_name(shard.job.task).decode(shard["answer"][row])
+    label = read_for(shard.job).labels()[int(shard["puzzle"][row])]
+    digits = by_name(shard.job.task).decode(label + torch.tensor(shard["off"][row]))
     side = math.isqrt(len(digits))
     doubt, right, free = (shard[n][row] for n in ("path_entropy", "cell_right", "free"))
     for cell, digit in enumerate(digits):
