@@ -4,7 +4,8 @@
 quiet trajectory and many noisy ones that see the puzzle under symmetries, and notes the halt logit
 and whether the answer is right after every outer step. `--load T.npz` then plays plans on them: a
 stage is a number of fresh trajectories for a number of steps, and the first halt logit above the
-bound ends the puzzle. Prints the plans that no other beats. Choose on extra or val, never on Test.
+bound ends the puzzle. Prints the plans that no other beats, or with `--plan 1x20 2x16*4` that one,
+stage by stage. Choose on extra or val, never on Test.
 """
 
 import argparse
@@ -12,6 +13,7 @@ import itertools
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy
 import torch
@@ -30,6 +32,7 @@ from tiltrm.tasks.base import views
 EVALUATIONS = 7  # of one outer step
 CHUNK = 8192  # trajectories at once
 QUIET = 96  # outer steps of the quiet trajectory
+Array = numpy.ndarray[Any, Any]
 Plan = tuple[tuple[int, int], ...]  # (fresh trajectories, outer steps) after the quiet beginning
 
 
@@ -37,8 +40,8 @@ Plan = tuple[tuple[int, int], ...]  # (fresh trajectories, outer steps) after th
 class Tracks:
     """Halt logits and right answers after every outer step."""
 
-    logits: numpy.ndarray  # (puzzle, trajectory, step)
-    right: numpy.ndarray  # the same, bool
+    logits: Array  # (puzzle, trajectory, step)
+    right: Array  # the same, bool
 
 
 def follow(model: Model, puzzles: Puzzles, count: int, steps: int, noise: float) -> Tracks:
@@ -76,8 +79,8 @@ def play(
     open_ = numpy.arange(count)
     found = []
     for tracks, which, steps in [(quiet, slice(0, 1), first), *_stages(fresh, plan)]:
-        logits = tracks.logits[open_, which, :steps]
-        hit = (logits > above).any(1)  # (puzzle, step)
+        logits: Array = tracks.logits[open_, which, :steps]
+        hit: Array = (logits > above).any(1)  # (puzzle, step)
         decided = hit.any(1)
         last = numpy.where(decided, hit.argmax(1), steps - 1)
         spent[open_] += EVALUATIONS * logits.shape[1] * (last + 1)
@@ -118,18 +121,21 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--model", default="sudoku-extreme")
     parser.add_argument("--data")
-    parser.add_argument("--limit", type=int)
+    parser.add_argument("--first", type=int, default=0, help="the first puzzle, from 0")
+    parser.add_argument("--limit", type=int, default=1000, help="how many of them")
     parser.add_argument("--trajectories", type=int, default=32)
     parser.add_argument("--outer-steps", type=int, default=30)
     parser.add_argument("--noise", type=float, default=0.3)
     parser.add_argument("--save", type=Path)
     parser.add_argument("--load", type=Path)
     parser.add_argument("--above", type=float, nargs="+", default=[4.0])
+    parser.add_argument("--plan", nargs="+", metavar="SxN*TIMES")
     arguments = parser.parse_args()
     if arguments.load is None:
         device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
         model = open_model(arguments.model, device)
-        puzzles = read(arguments.data).take(slice(0, arguments.limit))
+        last = arguments.first + arguments.limit
+        puzzles = read(arguments.data).take(slice(arguments.first, last))
         with torch.inference_mode():
             quiet = follow(model, puzzles, 1, QUIET, 0.0)
             fresh = follow(
@@ -146,7 +152,32 @@ def main() -> None:
             logits=fresh.logits, right=fresh.right,
         )  # fmt: skip
         return
-    search(quiet, fresh, arguments.above)
+    if arguments.plan is None:
+        search(quiet, fresh, arguments.above)
+    for above in arguments.above if arguments.plan else ():
+        (_, first), *plan = parse(arguments.plan)
+        stages = play(quiet, fresh, first, tuple(plan), above)
+        said = " ".join(f"{100 * accuracy:.1f}@{spent:.0f}" for accuracy, spent in stages)
+        print(
+            f"above {above:g}: {said}; {100 * wrong(fresh, above):.2f} % of the decided are wrong"
+        )
+
+
+def parse(words: list[str]) -> Plan:
+    """1x20 2x16*4 -> stages."""
+    parts = [word.replace("*", "x").split("x") for word in words]
+    return tuple(
+        (int(s), int(n)) for s, n, *times in parts for _ in range(int((times or ["1"])[0]))
+    )
+
+
+def wrong(fresh: Tracks, above: float) -> float:
+    """Share of wrong answers among the trajectories that are decided, each at its first chance."""
+    hit = fresh.logits > above
+    decided = hit.any(-1)
+    first = hit.argmax(-1)[..., None]
+    right = numpy.take_along_axis(fresh.right, first, -1)[..., 0]
+    return float(1.0 - right[decided].mean())
 
 
 def search(quiet: Tracks, fresh: Tracks, aboves: list[float]) -> None:
@@ -158,10 +189,10 @@ def search(quiet: Tracks, fresh: Tracks, aboves: list[float]) -> None:
                 found.add((spent, -accuracy, f"{name(first, plan[:last])} above {above:g}"))
     best = 1.0
     print("exact %  evaluations  plan")
-    for spent, wrong, title in sorted(found):
-        if wrong < best:
-            best = wrong
-            print(f"{-100 * wrong:7.2f} {spent:12.1f}  {title}")
+    for spent, lost, title in sorted(found):
+        if lost < best:
+            best = lost
+            print(f"{-100 * lost:7.2f} {spent:12.1f}  {title}")
 
 
 if __name__ == "__main__":
