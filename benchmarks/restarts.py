@@ -80,7 +80,7 @@ def play(
     found = []
     for tracks, which, steps in [(quiet, slice(0, 1), first), *_stages(fresh, plan)]:
         logits: Array = tracks.logits[open_, which, :steps]
-        hit: Array = (logits > above).any(1)  # (puzzle, step)
+        hit: Array = numpy.logical_or.reduce(logits > above, axis=1)  # (puzzle, step)
         decided = hit.any(1)
         last = numpy.where(decided, hit.argmax(1), steps - 1)
         spent[open_] += EVALUATIONS * logits.shape[1] * (last + 1)

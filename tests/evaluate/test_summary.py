@@ -8,7 +8,9 @@ import pytest
 
 from tiltrm.evaluate import by_step, summarise
 from tiltrm.evaluate.options import complete
-from tiltrm.evaluate.summary import failures, title
+from tiltrm.evaluate.summary import Reason, failures
+from tiltrm.evaluate.table import of_reasons
+from tiltrm.evaluate.titles import title
 
 from .toys import a_job, a_shard
 
@@ -47,6 +49,22 @@ def test_means_and_deviations_over_seeds_and_folds() -> None:
     assert guided_df.evaluations == pytest.approx(spread([7.5, 9.0, 3.0, 0.0]))
     assert (guided_df.puzzles, guided_df.split) == (3, "DF")
     assert base_df.exact == (0.0, 0.0)
+
+
+def test_who_decided_and_how_often_rightly() -> None:
+    why = {0: ["halting", "halting", "budget"], 1: ["budget", "halting", "agreement"]}
+    shards = [
+        a_shard(a_job("adaptive", fold=fold, folds=2), [fold, fold + 2, fold + 4], [1, 0, 1],
+                decided_by=np.array(why[fold], dtype=object))
+        for fold in (0, 1)
+    ]  # fmt: skip
+    (row,) = summarise(shards)
+    assert row.reasons == (
+        Reason("agreement", 1, 1), Reason("budget", 2, 2), Reason("halting", 3, 1),
+    )  # fmt: skip
+    assert row.as_dict()["decided_by"][2] == {"name": "halting", "answers": 3, "right": 1}
+    assert "halting 3 (33.33 % right)" in of_reasons([row])
+    assert of_reasons(summarise(BASE)) == ""
 
 
 def test_the_order_of_the_shards_does_not_matter() -> None:

@@ -150,5 +150,6 @@ def a_shard(job: Job, puzzles: list[int], exact: list[int], **columns: Any) -> S
         "shortest": None, "valid": np.array(exact, dtype=bool),
         "evaluations": np.full(count, 7), "exact_by_step": np.zeros((count, 0), dtype=bool),
         "oracle_by_step": np.zeros((count, 0), dtype=bool),
+        "decided_by": np.array(["budget"] * count, dtype=object),
     }  # fmt: skip
     return Shard(job, {**usual, **columns}, {"seconds": 1.0})

@@ -16,8 +16,9 @@ from tiltrm.evaluate import Job, Shard, Store, Subject, by_step, examine, paired
 from tiltrm.evaluate import run as compute
 from tiltrm.evaluate.options import NAMES, PLANNED, usually
 from tiltrm.evaluate.run import Progress
-from tiltrm.evaluate.summary import groups, identity, title
-from tiltrm.evaluate.table import Comparison, of_comparisons, of_curves, of_rows
+from tiltrm.evaluate.summary import groups, identity
+from tiltrm.evaluate.table import Comparison, of_comparisons, of_curves, of_reasons, of_rows
+from tiltrm.evaluate.titles import title
 
 USUAL = ("deterministic", "unguided", "guided", "adaptive")
 EPILOG = (
@@ -95,7 +96,8 @@ def figures(shards: Sequence[Shard]) -> dict[str, Any]:
 
 def words(shards: Sequence[Shard]) -> str:
     """The same as tables."""
-    parts = [of_rows(summarise(shards))]
+    rows = summarise(shards)
+    parts = [text for text in (of_rows(rows), of_reasons(rows)) if text]
     if found := comparisons(shards):
         parts.append(f"on the same puzzles, seeds averaged:\n{of_comparisons(found)}")
     if curves := by_step(shards):

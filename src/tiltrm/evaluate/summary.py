@@ -7,9 +7,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from tiltrm.evaluate.job import SOLVE, Job
-from tiltrm.evaluate.options import PLANNED, RECORDS, TURNED, usually
+from tiltrm.evaluate.options import RECORDS
 from tiltrm.evaluate.shards import Shard
-from tiltrm.methods import usual_plan
+from tiltrm.evaluate.titles import title
 
 Array = np.ndarray[Any, Any]
 Failures = dict[tuple[str, str], tuple[Array, Array]]
@@ -30,6 +30,14 @@ class Spread(NamedTuple):
         return cls(float(np.mean(runs)), float(np.std(runs, ddof=1)) if len(runs) > 1 else None)
 
 
+class Reason(NamedTuple):
+    """How many answers one judge decided, and how many of those were right."""
+
+    name: str
+    answers: int
+    right: int
+
+
 @dataclass(frozen=True)
 class Row:
     """One method with one setting on one split."""
@@ -45,6 +53,7 @@ class Row:
     shortest: Spread | None  # None where it has no meaning
     valid: Spread | None
     evaluations: Spread  # a puzzle
+    reasons: tuple[Reason, ...] = ()  # who decided, over all runs
 
     @property
     def title(self) -> str:
@@ -58,6 +67,7 @@ class Row:
             "task": self.task, "split": self.split, "method": self.method, "title": self.title,
             "settings": dict(self.settings), "puzzles": self.puzzles, "runs": self.runs,
             **{name: None if s is None else s._asdict() for name, s in spreads.items()},
+            "decided_by": [reason._asdict() for reason in self.reasons],
         }  # fmt: skip
 
 
@@ -71,22 +81,6 @@ class Curve:
     settings: tuple[tuple[str, Any], ...]
     exact: tuple[Spread, ...]
     oracle: tuple[Spread, ...]  # empty where there is no cloud
-
-
-def title(method: str, settings: Iterable[tuple[str, Any]], task: str) -> str:
-    """'guided', or 'guided, particles 4' where that is not what it has on this task."""
-    usual = usually(method, task)
-    said = []
-    own = dict(settings)
-    turned = own.pop(TURNED, False)
-    if method in PLANNED and turned != usual_plan(task).turned:
-        said.append(TURNED if turned else f"not {TURNED}")
-    for name, value in own.items():
-        if name == "stages" and value != usual[name]:
-            said.append(f"{sum(stage[1] for stage in value)} steps")
-        elif name not in RECORDS and value != usual.get(name):
-            said.append(f"{name} {value}")
-    return ", ".join((method, *said))
 
 
 def identity(job: Job) -> tuple[Any, ...]:
@@ -180,8 +174,18 @@ def _row(group: list[Shard], split: str, among: Array | None) -> Row:
     assert exact is not None
     return Row(
         job.task, split, job.method, identity(job)[3], len(puzzles), len(means["exact"]), exact,
-        evaluations=Spread.of(means["evaluations"]), **shares,
+        evaluations=Spread.of(means["evaluations"]), **shares, reasons=_reasons(group, among),
     )  # fmt: skip
+
+
+def _reasons(group: list[Shard], among: Array | None) -> tuple[Reason, ...]:
+    runs = _runs(group, "decided_by", among)
+    names = np.concatenate(runs) if runs else np.array([], dtype=object)
+    right = np.concatenate(_runs(group, "exact", among))
+    return tuple(
+        Reason(str(name), int((names == name).sum()), int(right[names == name].sum()))
+        for name in sorted(set(names))
+    )
 
 
 def _curve(group: list[Shard], split: str, among: Array | None) -> Curve:

@@ -4,7 +4,9 @@ from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 from tiltrm.evaluate.paired import Paired
-from tiltrm.evaluate.summary import Curve, Row, Spread, title
+from tiltrm.evaluate.summary import Curve, Row, Spread
+from tiltrm.evaluate.titles import title
+from tiltrm.explore.adaptive import UNDECIDED
 
 SMALLEST = 1e-300  # a p-value below has no float
 
@@ -37,6 +39,19 @@ def of_rows(rows: Sequence[Row]) -> str:
             line[6:6] = [_percent(row.shortest), _percent(row.valid)]
         lines.append(line)
     return aligned([heads, *lines], left=2)
+
+
+def of_reasons(rows: Sequence[Row]) -> str:
+    """Who decided and how often rightly, a line a method that has judges; "" where none has."""
+    lines = []
+    for row in rows:
+        said = ", ".join(
+            f"{name} {answers:,} ({100 * right / answers:.2f} % right)"
+            for name, answers, right in row.reasons
+        )
+        if {reason.name for reason in row.reasons} - {UNDECIDED}:
+            lines.append(f"{row.split}, {row.title}, decided by: {said}")
+    return "\n".join(lines)
 
 
 def of_comparisons(comparisons: Sequence[Comparison]) -> str:
