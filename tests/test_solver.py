@@ -243,9 +243,13 @@ def test_tokens_need_no_task_but_texts_do(stubborn: Any) -> None:
 
 def test_sudokus_are_turned_and_mazes_have_a_plan_of_their_own() -> None:
     """Mazes: one trajectory, then one cloud large enough to be believed when it agrees."""
-    assert methods.usual_plan("sudoku") == Adaptive(noise=0.3, turned=True)
+    usual = methods.usual_plan("sudoku")
+    assert usual.turned
+    assert [stage.particles for stage in usual.stages[:6]] == [1, 2, 2, 2, 2, 4]
     assert methods.usual_plan("sudoku4") == Adaptive()
-    assert not methods.plan({"resample_below": 0.3}, methods.usual_plan("sudoku")).turned
+    assert methods.plan({"resample_below": 0.3}, usual) == dataclasses.replace(
+        Adaptive(), resample_below=0.3
+    )
     own = methods.usual_plan("maze")
     assert own.stages[0] == Stage(1, 24)
     assert own.stages[-1].particles >= methods.AGREED_AMONG

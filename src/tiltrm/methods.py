@@ -119,9 +119,10 @@ def plan(settings: Mapping[str, Any], base: Adaptive | None = None) -> Adaptive:
     `outer_steps` is the most a puzzle gets: stages end there, or the last one goes on until then.
     """
     base = base or Adaptive()
-    stages, rest = base.stages, dict(settings)
-    if rest.get("resample_below"):  # a copy would have to see the puzzle as another does
-        base = replace(base, turned=False)
+    rest = dict(settings)
+    if base.turned and rest.get("resample_below"):  # copies would have to see it as another does
+        base = Adaptive()
+    stages = base.stages
     if (most := rest.pop("particles", None)) is not None:
         stages = _no_larger(stages, most)
     if (steps := rest.pop("outer_steps", None)) is not None:
