@@ -30,7 +30,8 @@ def _limits(sudoku: int | None, maze: int | None) -> dict[str, int | None]:
 
 
 SIZES = {
-    "full": Size(5, 5, _limits(None, None), _limits(2000, 200), _limits(2000, 200),
+    # A maze costs as much as twenty Sudokus, so its frontier and sweeps have fewer.
+    "full": Size(5, 5, _limits(None, None), _limits(2000, 100), _limits(2000, 64),
                  _limits(512, 64), rooted=16, parts=5),
     "quick": Size(2, 5, _limits(1000, 60), _limits(400, 24), _limits(200, 12), _limits(64, 16)),
     "tiny": Size(2, 2, _limits(8, 4), _limits(4, 2), _limits(4, 2), _limits(4, 2), rooted=1,
