@@ -45,7 +45,7 @@ function sure({ confidence, solved_by_rules: solved, abstained }) {
 
 function doubts(run, result) {
   const cells = doubtful(run, result);
-  if (!cells.length) return "There is no cell to doubt: the cloud agrees on all of them.";
+  if (!cells.length) return "There is no cell to doubt.";
   const named = cells.slice(0, NAMED).map((cell) => place(cell, run.side)).join("; ");
   const more = cells.length > NAMED ? `; and ${cells.length - NAMED} more` : "";
   return `${cells.length === 1 ? "A cell to doubt" : `${cells.length} cells to doubt`}: ${named}${more}.`;
