@@ -18,7 +18,6 @@ from typing import Any
 import numpy
 import torch
 
-from benchmarks.clock import wait
 from tiltrm.data import Puzzles, read
 from tiltrm.explore import Exploration
 from tiltrm.explore.cloud import Clock, ask, begin
@@ -141,7 +140,6 @@ def main() -> None:
             fresh = follow(
                 model, puzzles, arguments.trajectories, arguments.outer_steps, arguments.noise
             )
-        wait(device)
     else:
         saved = numpy.load(arguments.load)
         quiet = Tracks(saved["quiet_logits"], saved["quiet_right"])
@@ -154,13 +152,18 @@ def main() -> None:
         return
     if arguments.plan is None:
         search(quiet, fresh, arguments.above)
-    for above in arguments.above if arguments.plan else ():
-        (_, first), *plan = parse(arguments.plan)
+    else:
+        show(quiet, fresh, parse(arguments.plan), arguments.above)
+
+
+def show(quiet: Tracks, fresh: Tracks, whole: Plan, aboves: list[float]) -> None:
+    """Play one plan, its first stage the quiet one's, and print it stage by stage."""
+    (_, first), *plan = whole
+    for above in aboves:
         stages = play(quiet, fresh, first, tuple(plan), above)
         said = " ".join(f"{100 * accuracy:.1f}@{spent:.0f}" for accuracy, spent in stages)
-        print(
-            f"above {above:g}: {said}; {100 * wrong(fresh, above):.2f} % of the decided are wrong"
-        )
+        lost = 100 * wrong(fresh, above)
+        print(f"above {above:g}: {said}; {lost:.2f} % of the decided are wrong")
 
 
 def parse(words: list[str]) -> Plan:

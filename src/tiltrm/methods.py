@@ -53,7 +53,7 @@ MAZE: dict[str, dict[str, float]] = {  # where mazes differ: Table 2 of the pape
     "ptrm": {"noise": 1.0},
 }
 
-PLANS = {  # chosen on val: docs/LOG.md. The labels of mazes do not turn along with them
+PLANS = {  # chosen on val and extra: docs/LOG.md. The labels of mazes do not turn along with them
     "sudoku": Adaptive(
         (Stage(1, 20), *(Stage(2**k, 16) for k in (1, 2, 3, 4) for _ in range(4))),
         noise=0.3,

@@ -3,7 +3,7 @@
 A job carries all of them, so that a shard says what made it and no default can change behind it.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from reprlib import repr
 from typing import Any
@@ -78,7 +78,7 @@ def usually(method: str, task: str) -> dict[str, Any]:
     if method in PLANNED:
         own = usual_plan(task)
         return {
-            "stages": _listed(own), "noise": own.noise, "beta": own.beta,
+            "stages": listed(own), "noise": own.noise, "beta": own.beta,
             "resample_below": own.resample_below, "guide": "halting", "halt_above": None,
         }  # fmt: skip
     if method == "symmetry":
@@ -97,7 +97,13 @@ def staged(stages: Any) -> tuple[Stage, ...]:
         ) from None
 
 
-def _listed(own: Adaptive) -> tuple[tuple[int, int, bool], ...]:
+def steps_of(stages: Iterable[Sequence[int]]) -> int:
+    """The most outer steps that a plan with these stages gives a puzzle."""
+    return sum(stage[1] for stage in stages)
+
+
+def listed(own: Adaptive) -> tuple[tuple[int, int, bool], ...]:
+    """The inverse of `staged`."""
     return tuple((stage.particles, stage.outer_steps, stage.goes_on) for stage in own.stages)
 
 
@@ -109,7 +115,7 @@ def _planned(given: dict[str, Any], task: str) -> dict[str, Any]:
     own = plan(rest, Adaptive(staged(given["stages"])))
     kept = {name: given[name] for name in ("noise", "beta", "resample_below")}
     Adaptive(own.stages, **kept, **turned)  # for its checks
-    return {"stages": _listed(own), **kept, "guide": given["guide"],
+    return {"stages": listed(own), **kept, "guide": given["guide"],
             "halt_above": given["halt_above"], **turned}  # fmt: skip
 
 

@@ -1,13 +1,13 @@
 """What is to be computed for a table or figure: lists of jobs, and no computing."""
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import astuple, dataclass
+from dataclasses import dataclass
 from typing import Any
 
 from tiltrm.errors import SettingsError
 from tiltrm.evaluate.choose import choose
 from tiltrm.evaluate.job import DIAGNOSE, SOLVE, Job
-from tiltrm.evaluate.options import PLANNED, complete
+from tiltrm.evaluate.options import PLANNED, complete, listed
 from tiltrm.evaluate.sizes import SIZES, Size, size_of
 from tiltrm.evaluate.subject import Subject
 from tiltrm.explore.plan import Adaptive
@@ -89,7 +89,7 @@ def frontier(subject: Subject, size: str = "full", limit: int | None = None) -> 
     maze = subject.task == "maze"
     copies = (2, 4, 8) if maze else (4, 8, 16)
     most = (8, 12, 24) if maze else (12, 20, 36, 52, 84, 148)  # outer steps, then all of the plan
-    unturned = {"stages": [list(astuple(stage)) for stage in Adaptive().stages], "noise": 0.5}
+    unturned = {"stages": listed(Adaptive()), "noise": 0.5}
     found = _once([
         *_each(make("deterministic", outer_steps=n) for n in (48, 96, 192, 384)),
         *_each(make("unguided", particles=n) for n in (4, 16, 64)),

@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 from typing import Any
 
-from tiltrm.evaluate.options import PLANNED, RECORDS, TURNED, usually
+from tiltrm.evaluate.options import PLANNED, RECORDS, TURNED, steps_of, usually
 from tiltrm.methods import usual_plan
 
 
@@ -17,7 +17,7 @@ def title(method: str, settings: Iterable[tuple[str, Any]], task: str) -> str:
         said.append(TURNED if turned else f"not {TURNED}")
     for name, value in own.items():
         if name == "stages" and value != usual[name]:
-            said.append(f"{sum(stage[1] for stage in value)} steps")
+            said.append(f"{steps_of(value)} steps")
         elif name not in RECORDS and value != usual.get(name):
             said.append(f"{name} {value}")
     return ", ".join((method, *said))

@@ -5,7 +5,7 @@ from typing import Any, NamedTuple
 
 from tiltrm.evaluate import plans
 from tiltrm.evaluate.job import Job
-from tiltrm.evaluate.options import TURNED
+from tiltrm.evaluate.options import TURNED, steps_of
 from tiltrm.evaluate.paired import Paired, paired
 from tiltrm.evaluate.shards import Shard
 from tiltrm.evaluate.summary import Row, groups, summarise
@@ -67,7 +67,7 @@ def points(evidence: Evidence, part: str) -> list[Point]:
     grouped = groups(shards)
     ours = max(
         (group for group in grouped if group[0].job.method == "adaptive"),
-        key=lambda group: (_turned(group[0].job.options), _steps(group[0].job.options)),
+        key=lambda group: (_turned(group[0].job.options), steps_of(group[0].job.options["stages"])),
     )
     found = [_point(row, group, ours) for row, group in zip(rows, grouped, strict=True)]
     order = [p.variant for p in found]
@@ -77,7 +77,7 @@ def points(evidence: Evidence, part: str) -> list[Point]:
 def _point(row: Row, group: Sequence[Shard], ours: Sequence[Shard]) -> Point:
     own = dict(row.settings)
     name, symbol = SIZED[row.method]
-    size = _steps(own) if name == "stages" else own[name]
+    size = steps_of(own[name]) if name == "stages" else own[name]
     variant = row.method
     if row.method == "ptrm" and own["select"] == "majority":
         variant = MAJORITY
@@ -85,11 +85,6 @@ def _point(row: Row, group: Sequence[Shard], ours: Sequence[Shard]) -> Point:
         variant = NOISE
     against = None if group is ours else paired(ours, group)
     return Point(row, variant, f"{symbol} = {size}", against)
-
-
-def _steps(plan: Mapping[str, Any]) -> int:
-    """The most outer steps that a plan gives a puzzle."""
-    return sum(stage[1] for stage in plan["stages"])
 
 
 def _turned(plan: Mapping[str, Any]) -> bool:

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import torch
+from torch import Tensor
 
 from tiltrm.evaluate.shards import Shard
 from tiltrm.evaluate.subject import read_for
@@ -24,7 +25,7 @@ def examples(shards: Sequence[Shard]) -> tuple[list[Panel], tuple[str, ...]]:
 
     Of each kind the one in the middle by entropy, among those whose cloud was ever in doubt.
     """
-    panels, notes = [], []
+    panels, notes, labels = [], [], None
     for solved, word in ((True, "solved"), (False, "unsolved")):
         found = [
             (float(entropy[free].astype(np.float64).mean()), int(shard["puzzle"][row]), shard, row)
@@ -42,20 +43,20 @@ def examples(shards: Sequence[Shard]) -> tuple[list[Panel], tuple[str, ...]]:
             continue
         middle = doubtful[len(doubtful) // 2]
         shard, row = next(item[2:] for item in found if item[:2] == middle)
-        panels.append(_panel(shard, row, word))
+        labels = read_for(shard.job).labels() if labels is None else labels
+        panels.append(_panel(shard, row, word, labels[middle[1]]))
     return panels, tuple(notes)
 
 
-def _panel(shard: Shard, row: int, word: str) -> Panel:
+def _panel(shard: Shard, row: int, word: str, label: Tensor) -> Panel:
     name, place = shard.job.split, int(shard["puzzle"][row]) + 1
     wrong = int((~shard["cell_right"][row]).sum())
     said = f"Puzzle {place} of {name}, {word}, {wrong} wrong cells, coloured by its entropy."
-    return Panel(f"Puzzle {place} of {name}: {word}", said, partial(_draw, shard, row))
-
-
-def _draw(shard: Shard, row: int, axes: Any) -> None:
-    label = read_for(shard.job).labels()[int(shard["puzzle"][row])]
     digits = by_name(shard.job.task).decode(label + torch.tensor(shard["off"][row]))
+    return Panel(f"Puzzle {place} of {name}: {word}", said, partial(_draw, shard, row, digits))
+
+
+def _draw(shard: Shard, row: int, digits: str, axes: Any) -> None:
     side = math.isqrt(len(digits))
     doubt, right, free = (shard[n][row] for n in ("path_entropy", "cell_right", "free"))
     for cell, digit in enumerate(digits):

@@ -5,6 +5,7 @@ Tokens are small integers, 0 is the pad. A tensor of tokens ends in the dimensio
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Protocol
 
 import numpy as np
@@ -19,6 +20,9 @@ DRAWS = 512  # symmetries drawn at least, so that a task with few shows all of t
 
 class Task(Protocol):
     """A grid task. Objects are frozen: `tiltrm.tasks.sudoku.SUDOKU`, `tiltrm.tasks.maze.MAZE`."""
+
+    def __hash__(self) -> int:
+        """Tasks are keys of what is derived from them once."""
 
     @property
     def name(self) -> str:
@@ -131,6 +135,7 @@ class Symmetry:
         return Symmetry(self.source.to(device), names.to(device))
 
 
+@lru_cache(maxsize=64)  # a plan wants seventeen at every call of `solve`, always the same
 def views(task: Task, count: int, seed: int) -> Symmetry:
     """So many different symmetries of a task, the first of them the identity."""
     drawn = task.symmetry(max(DRAWS, 2 * count), torch.Generator().manual_seed(seed))
