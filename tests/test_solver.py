@@ -254,6 +254,8 @@ def test_sudokus_are_turned_and_mazes_have_a_plan_of_their_own() -> None:
     assert own.stages[0] == Stage(1, 24)
     assert own.stages[-1].particles >= methods.AGREED_AMONG
     assert (own.noise, own.beta) == (0.5, 1.0)
+    assert methods.plan({"noise": 0.2}, usual).stages == usual.with_noise(0.2).stages
+    assert methods.plan({"particles": 32}, usual).stages[-1] == Stage(32, 24, noise=0.6)
     assert methods.plan({"noise": 0.2}, own) == dataclasses.replace(own, noise=0.2)
 
 

@@ -55,7 +55,13 @@ MAZE: dict[str, dict[str, float]] = {  # where mazes differ: Table 2 of the pape
 
 PLANS = {  # chosen on val and extra: docs/LOG.md. The labels of mazes do not turn along with them
     "sudoku": Adaptive(
-        (Stage(1, 20), *(Stage(2**k, 16) for k in (1, 2, 3, 4) for _ in range(4))),
+        (
+            Stage(1, 20),
+            *(Stage(2, 16),) * 4,
+            *(Stage(4, 16),) * 4,
+            *(Stage(8, 24, noise=0.6),) * 4,
+            *(Stage(16, 24, noise=0.6),) * 4,
+        ),
         noise=0.3,
         turned=True,
     ),
@@ -117,11 +123,14 @@ def plan(settings: Mapping[str, Any], base: Adaptive | None = None) -> Adaptive:
 
     `particles` is the largest cloud: larger stages are left out, and one of that size comes last.
     `outer_steps` is the most a puzzle gets: stages end there, or the last one goes on until then.
+    `noise` is that of all stages.
     """
     base = base or Adaptive()
     rest = dict(settings)
     if base.turned and rest.get("resample_below"):  # copies would have to see it as another does
         base = Adaptive()
+    if "noise" in rest:
+        base = base.with_noise(rest.pop("noise"))
     stages = base.stages
     if (most := rest.pop("particles", None)) is not None:
         stages = _no_larger(stages, most)
@@ -135,7 +144,7 @@ def _no_larger(stages: Sequence[Stage], most: int) -> tuple[Stage, ...]:
     if kept and kept[-1].particles == most:
         return tuple(kept)
     following = stages[min(len(kept), len(stages) - 1)]
-    return (*kept, Stage(most, following.outer_steps))
+    return (*kept, replace(following, particles=most, goes_on=False))
 
 
 def _lasting(stages: Sequence[Stage], steps: int) -> tuple[Stage, ...]:

@@ -7,7 +7,8 @@ import pytest
 
 from tiltrm.errors import SettingsError
 from tiltrm.evaluate import METHODS
-from tiltrm.evaluate.options import NAMES, complete
+from tiltrm.evaluate.options import NAMES, complete, listed
+from tiltrm.methods import plan, usual_plan
 
 GIVEN: dict[str, dict[str, Any]] = {
     "guided": {"noise": 1, "placement": "latent"},
@@ -52,6 +53,24 @@ def test_the_size_of_a_plan_becomes_its_stages() -> None:
     assert sum(stage[1] for stage in whole["stages"]) == 100
 
 
+def test_a_noise_that_is_given_is_that_of_all_stages() -> None:
+    """A stage's own is kept with the stages, so that a complete plan stays as it is."""
+    usual = complete("adaptive", {}, "sudoku")
+    assert usual["stages"][-1][3] > usual["noise"]
+    for given in ({"noise": 0.2}, {"noise": usual["noise"]}):
+        even = complete("adaptive", given, "sudoku")
+        assert even["noise"] == given["noise"]
+        assert {len(stage) for stage in even["stages"]} == {3}
+    cut = complete("adaptive", {"outer_steps": 20 + 8 * 16 + 5}, "sudoku")
+    assert cut["stages"][-1] == (8, 5, False, 0.6)
+
+
+def test_a_plan_that_resamples_is_that_of_solve() -> None:
+    own = plan({"resample_below": 0.3}, usual_plan("sudoku"))
+    found = complete("adaptive", {"resample_below": 0.3}, "sudoku")
+    assert (found["stages"], found["noise"]) == (listed(own), own.noise)
+
+
 @pytest.mark.parametrize(
     ("method", "given"),
     [
@@ -66,6 +85,7 @@ def test_the_size_of_a_plan_becomes_its_stages() -> None:
         ("halt_first", {"particles": 0}), ("halt_first", {"noise": None}),
         ("halt_first", {"halt_above": "high"}), ("adaptive", {"stages": 3}),
         ("adaptive", {"stages": []}), ("adaptive", {"stages": [[1]]}), ("adaptive", {"noise": -1}),
+        ("adaptive", {"stages": [[1, 2, False, "x"]]}), ("adaptive", {"stages": [[1, 2, 0, -1]]}),
         ("adaptive", {"halt_above": "x"}), ("diagnose", {"rooted": -1}),
         ("diagnose", {"noises": "x"}), ("diagnose", {"guides": "halting"}),
     ],

@@ -131,4 +131,5 @@ def test_a_title_says_what_is_not_usual() -> None:
 
     assert named("sudoku") == named("maze") == "adaptive"
     assert named("sudoku", turned=False, noise=0.5) == "adaptive, not turned, noise 0.5"
+    assert named("sudoku", noise=0.3) != "adaptive", "the last stages are louder unless told"
     assert named("sudoku4", turned=True) == "adaptive, turned"

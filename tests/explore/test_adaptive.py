@@ -222,7 +222,34 @@ def test_rules_choose_a_living_answer_without_fault() -> None:
     assert not nobody.decided.item()
 
 
+def test_a_stage_may_have_a_noise_of_its_own(model: TRM, tokens: Tensor) -> None:
+    """The plan's until then; a stage that names the same is the same, bit for bit."""
+
+    def walked(*stages: Stage) -> list[Tensor]:
+        seen = list[StepInfo]()
+        solve(model, tokens, {}, Adaptive(stages, noise=0.3), watch=seen.append)
+        return [info.context.state.latent for info in seen]
+
+    plain = walked(Stage(3, 2), Stage(3, 2, goes_on=True))
+    same = walked(Stage(3, 2), Stage(3, 2, goes_on=True, noise=0.3))
+    quiet = walked(Stage(3, 2), Stage(3, 2, goes_on=True, noise=0.0))
+    assert all(torch.equal(one, other) for one, other in zip(plain, same, strict=True))
+    assert torch.equal(plain[1], quiet[1])
+    assert not torch.equal(plain[2], quiet[2])
+    alone = [latent[:, 1:] - latent[:, :1] for latent in walked(Stage(3, 2, noise=0.0))]
+    assert all(not gap.any() for gap in alone), "without noise all are as the first"
+    loud = walked(Stage(3, 1), Stage(3, 1, noise=30.0))[1]
+    assert torch.equal(loud[:, 0], plain[1][:, 0]), "the first stays free of noise"
+    assert (loud[:, 1:] - loud[:, :1]).abs().mean() > 10.0
+
+
+def test_one_noise_for_all_stages() -> None:
+    plan = Adaptive((Stage(1, 2), Stage(3, 2, noise=0.7)), noise=0.3)
+    assert plan.with_noise(0.2) == Adaptive((Stage(1, 2), Stage(3, 2)), noise=0.2)
+
+
 def test_plans_that_cannot_be_are_refused() -> None:
-    for stages in ((), (Stage(0, 3),), (Stage(1, 0),)):
+    odd = (Stage(1, 2, noise=-0.1), Stage(1, 2, noise=math.nan), Stage(1, 2, noise=math.inf))
+    for stages in ((), (Stage(0, 3),), (Stage(1, 0),), *((stage,) for stage in odd)):
         with pytest.raises(SettingsError):
             Adaptive(stages=stages)

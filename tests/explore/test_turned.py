@@ -120,7 +120,7 @@ def test_every_stage_after_the_first_starts_afresh(model: TRM, tokens: Tensor) -
         assert torch.equal(context.previous.latent, start.latent)
         assert torch.equal(context.previous.answer, start.answer)
         where = Where(context.clock, INNER, context.question.particles)
-        assert noise.placement(where) == 1.0, number
+        assert noise.placement(where) == plan.noise, number
     first = Where(Clock(2, plan.outer_steps), INNER, torch.arange(1))
     assert float(torch.as_tensor(noise.placement(first)).sum()) == 0.0
 

@@ -27,6 +27,7 @@ EXPLORED = {  # fields of Exploration that a fixed method lets one set
 }
 GUIDABLE = ("guided", "ptrm")  # those that ask a guide
 RULES = "adaptive_rules"
+STEERING = ("noise", "beta", "resample_below")  # of a plan
 TURNED = "turned"  # left out where false, so that shards without it are found; goes with stages
 PLANNED = (ADAPTIVE, RULES)
 BESIDES = {"particles": 1, "outer_steps": 1, TURNED: False}  # a plan takes them; like these values
@@ -62,8 +63,10 @@ def complete(method: str, given: Mapping[str, Any], task: str) -> dict[str, Any]
         )
     found = {**usual, **{name: _formed(name, usual, value) for name, value in given.items()}}
     if method in PLANNED:
-        own = usual_plan(task).turned and "stages" not in given and not found["resample_below"]
-        return _planned({TURNED: own, **found}, task)
+        if "stages" not in given:
+            own = plan({name: found[name] for name in STEERING if name in given}, usual_plan(task))
+            found = {TURNED: own.turned, **found, **_told(own)}
+        return _planned({TURNED: False, **found}, task)
     _check(method, found)
     return found
 
@@ -76,11 +79,7 @@ def usually(method: str, task: str) -> dict[str, Any]:
         usual: dict[str, Any] = {name: getattr(fixed, name) for name in EXPLORED[method]}
         return usual | ({"guide": "halting"} if method in GUIDABLE else {}) | RECORDS
     if method in PLANNED:
-        own = usual_plan(task)
-        return {
-            "stages": listed(own), "noise": own.noise, "beta": own.beta,
-            "resample_below": own.resample_below, "guide": "halting", "halt_above": None,
-        }  # fmt: skip
+        return {**_told(usual_plan(task)), "guide": "halting", "halt_above": None}
     if method == "symmetry":
         return SYMMETRY
     usual = HALT_FIRST if method == "halt_first" else DIAGNOSED
@@ -88,9 +87,11 @@ def usually(method: str, task: str) -> dict[str, Any]:
 
 
 def staged(stages: Any) -> tuple[Stage, ...]:
-    """The stages of a plan from [particles, outer steps, goes on] each."""
+    """The stages of a plan from [particles, outer steps, goes on, noise] each."""
     try:
-        return tuple(Stage(int(s[0]), int(s[1]), *map(bool, s[2:3])) for s in stages)
+        return tuple(
+            Stage(int(s[0]), int(s[1]), *map(bool, s[2:3]), *map(float, s[3:4])) for s in stages
+        )
     except (TypeError, ValueError, IndexError, KeyError):
         raise SettingsError(
             f"stages must be a list of [particles, outer steps], got {stages!r}"
@@ -102,9 +103,17 @@ def steps_of(stages: Iterable[Sequence[int]]) -> int:
     return sum(stage[1] for stage in stages)
 
 
-def listed(own: Adaptive) -> tuple[tuple[int, int, bool], ...]:
-    """The inverse of `staged`."""
-    return tuple((stage.particles, stage.outer_steps, stage.goes_on) for stage in own.stages)
+def listed(own: Adaptive) -> tuple[tuple[float, ...], ...]:
+    """The inverse of `staged`; a stage says its noise only where it has one of its own."""
+    return tuple(
+        (s.particles, s.outer_steps, s.goes_on, *(() if s.noise is None else (s.noise,)))
+        for s in own.stages
+    )
+
+
+def _told(own: Adaptive) -> dict[str, Any]:
+    """The plan as settings."""
+    return {"stages": listed(own), **{name: getattr(own, name) for name in STEERING}}
 
 
 def _planned(given: dict[str, Any], task: str) -> dict[str, Any]:
@@ -112,8 +121,9 @@ def _planned(given: dict[str, Any], task: str) -> dict[str, Any]:
     turned = {TURNED: True} if given[TURNED] else {}
     rest = {n: value for n, value in given.items() if n not in ("stages", "guide", TURNED)}
     rest = numbers(ADAPTIVE, rest, task)
+    rest = {name: rest[name] for name in ("particles", "outer_steps") if name in rest}
     own = plan(rest, Adaptive(staged(given["stages"])))
-    kept = {name: given[name] for name in ("noise", "beta", "resample_below")}
+    kept = {name: given[name] for name in STEERING}
     Adaptive(own.stages, **kept, **turned)  # for its checks
     return {"stages": listed(own), **kept, "guide": given["guide"],
             "halt_above": given["halt_above"], **turned}  # fmt: skip

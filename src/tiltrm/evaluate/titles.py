@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 from typing import Any
 
-from tiltrm.evaluate.options import PLANNED, RECORDS, TURNED, steps_of, usually
+from tiltrm.evaluate.options import PLANNED, RECORDS, TURNED, listed, steps_of, usually
 from tiltrm.methods import usual_plan
 
 
@@ -12,6 +12,8 @@ def title(method: str, settings: Iterable[tuple[str, Any]], task: str) -> str:
     usual = usually(method, task)
     said = []
     own = dict(settings)
+    if method in PLANNED and own["noise"] != usual["noise"]:  # then all stages have it
+        usual["stages"] = listed(usual_plan(task).with_noise(own["noise"]))
     turned = own.pop(TURNED, False)
     if method in PLANNED and turned != usual_plan(task).turned:
         said.append(TURNED if turned else f"not {TURNED}")

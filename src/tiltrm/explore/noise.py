@@ -76,6 +76,18 @@ class Annealed:
 
 
 @dataclass(frozen=True)
+class Scheduled:
+    """Another placement, its scale times a factor for every outer step; the last one goes on."""
+
+    placement: Placement
+    factors: tuple[float, ...]
+
+    def __call__(self, where: Where) -> float | Tensor:
+        factor = self.factors[min(where.clock.step, len(self.factors)) - 1]
+        return factor * self.placement(where) if factor else 0.0
+
+
+@dataclass(frozen=True)
 class NoiseFreeFirst:
     """Another placement, but none for particle 0: unless it is resampled, it is the baseline.
 

@@ -1,9 +1,10 @@
 """How an adaptive cloud grows."""
 
-from dataclasses import dataclass
+import math
+from dataclasses import dataclass, replace
 
 from tiltrm.errors import SettingsError
-from tiltrm.explore.noise import NoiseFreeFirst, everywhere
+from tiltrm.explore.noise import NoiseFreeFirst, Scheduled, everywhere
 from tiltrm.explore.settings import Exploration
 
 
@@ -17,6 +18,7 @@ class Stage:
     particles: int
     outer_steps: int
     goes_on: bool = False  # the noisy trajectories of the stage before, too
+    noise: float | None = None  # instead of the plan's
 
 
 @dataclass(frozen=True)
@@ -36,6 +38,8 @@ class Adaptive:
             raise SettingsError("a plan needs at least one stage, got none")
         if any(stage.particles < 1 or stage.outer_steps < 1 for stage in self.stages):
             raise SettingsError(f"every stage needs a particle and a step, got {self.stages}")
+        if any(not 0.0 <= noise < math.inf for noise in self._noises()):
+            raise SettingsError(f"noise must be a number of at least 0, got {self._noises()}")
         if self.turned and (self.resample_below or any(stage.goes_on for stage in self.stages)):
             raise SettingsError(
                 "turned must be false where trajectories are resampled or go on in a later stage, "
@@ -47,10 +51,21 @@ class Adaptive:
         """Steps of a puzzle that is never decided."""
         return sum(stage.outer_steps for stage in self.stages)
 
+    def with_noise(self, noise: float) -> "Adaptive":
+        """The plan with this noise in all of its stages."""
+        stages = tuple(replace(stage, noise=None) for stage in self.stages)
+        return replace(self, stages=stages, noise=noise)
+
     def exploration(self) -> Exploration:
         """The settings of its outer steps; particle 0 stays free of noise as long as it lives."""
+        noises = zip(self._noises(), self.stages, strict=True)
+        by_step = tuple(noise for noise, stage in noises for _ in range(stage.outer_steps))
         until = self.stages[0].outer_steps if self.turned else None
         return Exploration(
-            noise=self.noise, beta=self.beta, resample_below=self.resample_below,
-            placement=NoiseFreeFirst(everywhere, until),
+            noise=1.0, beta=self.beta, resample_below=self.resample_below,
+            placement=NoiseFreeFirst(Scheduled(everywhere, by_step), until),
         )  # fmt: skip
+
+    def _noises(self) -> list[float]:
+        """Of every stage."""
+        return [self.noise if stage.noise is None else stage.noise for stage in self.stages]
