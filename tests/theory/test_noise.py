@@ -8,12 +8,13 @@ from torch import Tensor
 
 from tiltrm.errors import SettingsError
 from tiltrm.explore import (
-    Annealed,
     Clock,
     Noise,
     NoiseFreeFirst,
     OncePerSupervision,
     Question,
+    Scheduled,
+    annealed,
     answer_only,
     everywhere,
     latent_only,
@@ -153,11 +154,20 @@ def test_no_noise_is_no_arithmetic() -> None:
 
 def test_annealing_falls_linearly_to_nothing() -> None:
     slots = torch.arange(2)
-    scale = [Annealed(everywhere, 5)(Where(Clock(n, 9), ANSWER, slots)) for n in range(1, 10)]
+    scale = [annealed(everywhere, 5)(Where(Clock(n, 9), ANSWER, slots)) for n in range(1, 10)]
     assert scale == [1.0, 0.75, 0.5, 0.25, 0.0, 0.0, 0.0, 0.0, 0.0]
-    assert Annealed(latent_only, 5)(Where(Clock(1, 9), ANSWER, slots)) == 0.0
+    assert annealed(latent_only, 5)(Where(Clock(1, 9), ANSWER, slots)) == 0.0
     with pytest.raises(SettingsError, match="until"):
-        Annealed(everywhere, 1)
+        annealed(everywhere, 1)
+
+
+def test_a_schedule_has_a_factor_for_every_step() -> None:
+    slots = torch.arange(2)
+    loud = Scheduled(everywhere, (0.0, 0.5, 2.0))
+    assert [loud(Where(Clock(n, 9), INNER, slots)) for n in (1, 2, 3, 4, 9)] == [0, 0.5, 2, 2, 2]
+    assert Scheduled(latent_only, (2.0,))(Where(Clock(1, 9), ANSWER, slots)) == 0.0
+    with pytest.raises(SettingsError, match="factors"):
+        Scheduled(everywhere, ())
 
 
 def test_the_first_particle_may_go_without() -> None:
@@ -169,7 +179,7 @@ def test_the_first_particle_may_go_without() -> None:
     last = asked.part(slice(None), slice(2, 4))
     later = jolt(Noise(0.3, NoiseFreeFirst(everywhere)), value[:, 2:], last, 1, INNER)
     assert torch.equal(later, usual[:, 2:])  # a block that starts at slot 2 has no first particle
-    both = jolt(Noise(0.4, NoiseFreeFirst(Annealed(everywhere, 3))), value, asked, 2, INNER)
+    both = jolt(Noise(0.4, NoiseFreeFirst(annealed(everywhere, 3))), value, asked, 2, INNER)
     halved = jolt(Noise(0.2), value, asked, 2, INNER)
     assert torch.allclose(both[:, 1:], halved[:, 1:])
     assert NoiseFreeFirst(latent_only)(Where(Clock(1, 9), ANSWER, asked.particles)) == 0.0

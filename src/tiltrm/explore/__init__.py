@@ -3,10 +3,11 @@
 from tiltrm.explore import guides
 from tiltrm.explore.cloud import Clock, Cloud, Context, Question, StepInfo, ask, begin, take
 from tiltrm.explore.noise import (
-    Annealed,
     Noise,
     NoiseFreeFirst,
     OncePerSupervision,
+    Scheduled,
+    annealed,
     answer_only,
     everywhere,
     latent_only,
@@ -17,7 +18,6 @@ from tiltrm.explore.settings import Exploration
 from tiltrm.explore.step import step, tilted, trajectory_sampler
 
 __all__ = [
-    "Annealed",
     "Clock",
     "Cloud",
     "Context",
@@ -27,8 +27,10 @@ __all__ = [
     "OncePerSupervision",
     "Question",
     "Result",
+    "Scheduled",
     "StepInfo",
     "Trace",
+    "annealed",
     "answer_only",
     "ask",
     "begin",

@@ -60,31 +60,26 @@ class OncePerSupervision:
 
 
 @dataclass(frozen=True)
-class Annealed:
-    """Another placement, its scale falling linearly from 1 at step 1 to 0 at step `until`."""
-
-    placement: Placement
-    until: int
-
-    def __post_init__(self) -> None:
-        if self.until < 2:
-            raise SettingsError(f"until must be at least 2 for a scale to fall, got {self.until}")
-
-    def __call__(self, where: Where) -> float | Tensor:
-        fraction = max(0.0, (self.until - where.clock.step) / (self.until - 1))
-        return fraction * self.placement(where) if fraction else 0.0
-
-
-@dataclass(frozen=True)
 class Scheduled:
     """Another placement, its scale times a factor for every outer step; the last one goes on."""
 
     placement: Placement
     factors: tuple[float, ...]
 
+    def __post_init__(self) -> None:
+        if not self.factors:
+            raise SettingsError("factors must be at least one, got none")
+
     def __call__(self, where: Where) -> float | Tensor:
         factor = self.factors[min(where.clock.step, len(self.factors)) - 1]
         return factor * self.placement(where) if factor else 0.0
+
+
+def annealed(placement: Placement, until: int) -> Scheduled:
+    """Another placement, its scale falling linearly from 1 at step 1 to 0 at step `until`."""
+    if until < 2:
+        raise SettingsError(f"until must be at least 2 for a scale to fall, got {until}")
+    return Scheduled(placement, tuple((until - n) / (until - 1) for n in range(1, until + 1)))
 
 
 @dataclass(frozen=True)
