@@ -116,7 +116,7 @@ def test_power_iteration_finds_the_direction_that_secants_miss() -> None:
     assert rho["power iteration"]["largest"] == pytest.approx(3.0, rel=1e-3)
     assert rho["power iteration"]["below_one"] == 0
     (tube,) = study.figures()["tubes"]
-    assert "fails" in tube["hypothesis"]
+    assert tube["hypothesis"].endswith("the hypothesis of Prop. 5.1 fails")
     assert tube["bound"] is None  # whatever the secants say
 
 

@@ -79,6 +79,12 @@ def test_words_of_a_comparison() -> None:
     assert compared(Compared("x", 0.834, 0.9, "", digits=3)) == ("0.834", "0.900", "+0.066")
 
 
+def test_a_zero_has_no_minus() -> None:
+    assert compared(Compared("x", -0.04, -0.0)) == ("0.0 %", "0.0 %", "+0.0 points")
+    assert compared(Compared("x", 0.0, -0.04)) == ("0.0 %", "0.0 %", "+0.0 points")
+    assert compared(Compared("x", 0.0, -0.06)) == ("0.0 %", "-0.1 %", "-0.1 points")
+
+
 def test_csv() -> None:
     table = Table(("a", "b"), [(1 / 3, None), ("x, y", True), (float("nan"), 7)])
     assert as_csv(table) == 'a,b\n0.333333,\n"x, y",True\n,7\n'

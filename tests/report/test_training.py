@@ -1,5 +1,6 @@
 """Curves and scans from the files of a training run, and sentences for files that are none."""
 
+import json
 from dataclasses import replace
 from pathlib import Path
 
@@ -9,6 +10,7 @@ from tiltrm.errors import DataError
 from tiltrm.report import training
 from tiltrm.report.catalogue import ITEMS
 from tiltrm.report.evidence import Evidence
+from tiltrm.report.style import styled
 
 
 def test_only_the_last_run_in_a_file_counts(run_folder: Path) -> None:
@@ -32,6 +34,27 @@ def test_fig5_has_a_curve_for_each_run_and_says_what_is_missing(evidence: Eviden
     bare = ITEMS["fig5"].draw(replace(evidence, metrics=()))
     assert any("--metrics" in note for note in bare.notes)
     assert any("--scan" in note for note in ITEMS["fig8"].draw(replace(evidence, scan=None)).notes)
+
+
+def test_steps_are_drawn_from_0_with_their_thousands(tmp_path: Path, evidence: Evidence) -> None:
+    """Twice as early is half as far, so 0 must be there; and no mark is cut by the axis."""
+    pytest.importorskip("matplotlib", reason="figures need matplotlib")
+    path = tmp_path / "scan.jsonl"
+    way = {"exact": 0.5}
+    path.write_text("".join(
+        json.dumps({"kind": "scan", "step": step} | dict.fromkeys(training.WAYS, way)) + "\n"
+        for step in (4000, 8000)
+    ))  # fmt: skip
+    (panel,) = ITEMS["fig8"].draw(replace(evidence, scan=path)).panels
+    with styled() as figure:
+        sheet = figure(4.2, 3.15)
+        axes = sheet.subplots()
+        panel.draw(axes)
+        sheet.draw_without_rendering()
+    low, high = axes.get_xlim()
+    assert low < 0 < 8000 < high
+    shown = [label.get_text() for label in axes.get_xticklabels()]
+    assert {"0", "2,000", "8,000"} <= set(shown)
 
 
 @pytest.mark.parametrize("content", ["{}", "no json", "[1, 2]", '{"kind": "scan"}', "\ud800"])

@@ -101,6 +101,5 @@ class Tube:
             return "no direction tried stretches, so the hypothesis may hold"
         return (
             f"rho >= 1 at {self.refuted} of {self.states} states (random secants see it at "
-            f"{self.states - self.holding}): the hypothesis of Prop. 5.1 fails, so no bound is "
-            "drawn"
+            f"{self.states - self.holding}): the hypothesis of Prop. 5.1 fails"
         )

@@ -80,12 +80,12 @@ def _compared(sheet: Sheet) -> str:
 
 
 def compared(line: Compared) -> tuple[str, str, str]:
-    """The paper's number, ours, and the difference, each with its unit."""
+    """The paper's number, ours, and the difference, each with its unit; a zero has no minus."""
 
     def number(value: float | None, spread: float | None) -> str:
         if value is None:
             return "–"
-        said = f"{value:.{line.digits}f}"
+        said = f"{value:z.{line.digits}f}"
         said += "" if spread is None else f" ± {spread:.{line.digits}f}"
         return said + {"%": " %", "×": " ×"}.get(line.unit, "")
 
@@ -94,5 +94,5 @@ def compared(line: Compared) -> tuple[str, str, str]:
     return (
         number(line.paper, line.paper_spread),
         number(line.ours, line.our_spread),
-        "–" if gap is None else f"{gap + 0.0:+.{line.digits}f}{points}",
+        "–" if gap is None else f"{gap:+z.{line.digits}f}{points}",
     )

@@ -14,6 +14,8 @@ from tiltrm.report.style import LOOKS, SERIES, inline, paint, styled
 ACCURACY = (-0.02, 1.02)
 OUTCOMES = {"right": "adaptive", "wrong": "wrong"}  # their colours
 TERMS = {"terminal": "guided", "path": "unguided"}
+ROOM = 0.12  # of the height, below, for a legend
+SECANTS = "the paper's bound, from random secants"
 
 
 def draw(figures: Mapping[str, Any]) -> dict[str, str]:
@@ -43,25 +45,66 @@ def survival(axes: Any, figures: Mapping[str, Any]) -> None:
 
 
 def deviation(axes: Any, figures: Mapping[str, Any]) -> None:
-    """Deviations inside the widest tube by inner step; the bound dotted where it may be drawn.
+    """Deviations inside the widest tube by inner step, the bound that random secants give dotted.
 
     A line a noise, the stronger the darker. Nothing is drawn where no path stayed inside.
     """
+    tubes = _widest(figures)
+    for end in _inside(axes, tubes, [1.0 for _ in tubes]):
+        _name(axes, *end)
+    some = any(value for tube in tubes for value in tube["deviation"])  # a log of nothing fails
+    axes.set(ylabel=f"E‖e‖² inside / r², α = {tubes[0]['alpha']:g}",
+             yscale="log" if some else "linear")  # fmt: skip
+    axes.yaxis.set_major_formatter("{x:g}")
+    if axes.get_legend():
+        low, high = axes.get_ylim()
+        axes.set_ylim(low / (high / low) ** ROOM, high)
+
+
+def excess(axes: Any, figures: Mapping[str, Any]) -> None:
+    """The same over σ²LD, which is one step's noise, so that lines and bound can be told apart."""
+    tubes = _widest(figures)
+    units = [(t["alpha"] / t["noise"]) ** 2 if t["noise"] else math.nan for t in tubes]
+    ends = _inside(axes, tubes, units)
+    outer = sorted(dict.fromkeys((*ends[:1], *ends[-1:])), key=lambda end: end[1])
+    for end, place in zip(outer, ("top", "bottom"), strict=False):
+        _name(axes, *end, place)
+    low, high = axes.get_ylim()
+    axes.set(ylabel=f"E‖e‖² inside / σ²LD, α = {tubes[0]['alpha']:g}",
+             ylim=(low - ROOM * (high - low), high))  # fmt: skip
+
+
+def _widest(figures: Mapping[str, Any]) -> list[Mapping[str, Any]]:
     tubes = figures["stability"]["tubes"]
     widest = max(tube["alpha"] for tube in tubes)
-    mine = [tube for tube in tubes if tube["alpha"] == widest]
-    steps = list(range(1, len(mine[0]["deviation"]) + 1))
-    for place, tube in enumerate(mine, 1):
-        inside = [value or math.nan for value in tube["deviation"]]
-        style = {"color": paint("unguided"), "alpha": 0.25 + 0.75 * place / len(mine)}
-        axes.plot(steps, inside, "o-", markersize=3.5, **style)
-        axes.annotate(f"σ = {tube['noise']:g}", (steps[-1], inside[-1]), (7, 0), va="center",
-                      textcoords="offset points", fontsize=8)  # fmt: skip
-        if tube["bound"] is not None:
-            axes.plot(steps, tube["bound"], ":", **style)
-    axes.set(xlabel="inner step m", ylabel=f"E‖e‖² inside / r², α = {widest:g}", yscale="log",
-             xticks=steps, xlim=(steps[0] - 0.2, steps[-1] + 0.17 * len(steps)))  # fmt: skip
-    axes.yaxis.set_major_formatter("{x:g}")
+    return [tube for tube in tubes if tube["alpha"] == widest]
+
+
+def _inside(
+    axes: Any, tubes: Sequence[Mapping[str, Any]], units: Sequence[float]
+) -> list[tuple[int, float, float]]:
+    """A line a tube and its bound, both times the tube's unit: where lines end, and their noise."""
+    steps = list(range(1, len(tubes[0]["deviation"]) + 1))
+    bounds, ends = [], []
+    for place, (tube, unit) in enumerate(zip(tubes, units, strict=True), 1):
+        line = [unit * value if value else math.nan for value in tube["deviation"]]
+        axes.plot(steps, line, "o-", markersize=3.5, color=paint("unguided"),
+                  alpha=0.25 + 0.75 * place / len(tubes))  # fmt: skip
+        if line[-1] == line[-1]:
+            ends.append((steps[-1], line[-1], tube["noise"]))
+        if tube["secant_bound"] is not None and line[0] == line[0]:
+            limit = [unit * value for value in tube["secant_bound"]]
+            bounds += axes.plot(steps, limit, ":", color=paint("guided"), zorder=3)
+    axes.set(xlabel="inner step m", xticks=steps,
+             xlim=(steps[0] - 0.2, steps[-1] + 0.17 * len(steps)))  # fmt: skip
+    if bounds:
+        axes.legend(bounds[:1], [SECANTS], loc="lower right")
+    return ends
+
+
+def _name(axes: Any, x: float, y: float, noise: float, place: str = "center") -> None:
+    axes.annotate(f"σ = {noise:g}", (x, y), (7, 0), va=place, textcoords="offset points",
+                  fontsize=8)  # fmt: skip
 
 
 def alignment(axes: Any, figures: Mapping[str, Any]) -> None:
@@ -123,7 +166,8 @@ def _selective(axes: Any, figures: Mapping[str, Any]) -> None:
 Plot = Callable[[Any, Mapping[str, Any]], None]
 PLOTS: dict[str, tuple[Plot, bool]] = {
     "Survival in the tube by noise": (survival, False),
-    "Deviation in the tube by inner step, its bound dotted": (deviation, False),
+    "Deviation in the tube by inner step": (deviation, False),
+    "The same over σ²LD, one step's noise": (excess, False),
     "What the guide can move": (alignment, False),
     "Guide scores by outcome": (scores, True),
     "Token accuracy by entropy": (accuracy, True),

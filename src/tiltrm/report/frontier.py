@@ -70,8 +70,8 @@ def _shown(part: str, point: Point) -> tuple[Cell, ...]:
     return (
         f"{_prefix(part)}{point.label}, {point.budget}", f"{middle:.2f} ({low:.1f} – {high:.1f})",
         f"{point.evaluations:,.0f}",
-        None if gap is None else f"{100 * gap.difference:+.2f} "
-        f"({100 * gap.low:+.1f} to {100 * gap.high:+.1f})",
+        None if gap is None else f"{100 * gap.difference:+z.2f} "
+        f"({100 * gap.low:+z.1f} to {100 * gap.high:+z.1f})",
         None if gap is None else "< 0.001" if gap.p_value < 0.001 else f"{gap.p_value:.3f}",
     )  # fmt: skip
 

@@ -1,5 +1,6 @@
 """The picture of the frontier: a logarithmic axis of cost, and one that stretches towards 100 %."""
 
+import math
 from collections.abc import Callable, Sequence
 from itertools import groupby
 from typing import Any
@@ -9,28 +10,33 @@ import numpy as np
 from tiltrm.report import paper
 from tiltrm.report.evidence import interval
 from tiltrm.report.frontier_points import OURS, Point
-from tiltrm.report.labels import Label, settle
+from tiltrm.report.labels import Box, Label, along, settle
 from tiltrm.report.sheet import NARROW, WIDE
 from tiltrm.report.style import LOOKS, paint
 
 TICKS = (0, 20, 40, 60, 70, 80, 90, 95, 98, 99, 99.5, 99.8, 99.9)
 GOAL = (1000, 98.0)  # at most so many evaluations, at least so many percent
+ROOM = 0.04  # of the height, above 100 %, so that a mark there is whole
 SMALL = 6.0  # inches; a narrower figure has fewer words
-EXTENT = {small: (0.88 * 72 * width, 0.74 * 72 * height)  # of the axes, in points, about
-          for small, (width, height) in ((False, WIDE), (True, NARROW))}  # fmt: skip
+EXTENT = {False: (0.92 * 72 * WIDE[0], 0.74 * 72 * WIDE[1]),  # of the axes, in points, about
+          True: (0.73 * 72 * NARROW[0], 0.69 * 72 * NARROW[1])}  # fmt: skip
 
 
 def stretched(least: float) -> tuple[Callable[[Any], Any], Callable[[Any], Any]]:
     """-log10 of the unsolved share, finite at 100 %, where `least` of a percent counts as unsolved.
 
-    Returns the function and its inverse, both of percentages.
+    Returns the function and its inverse, both of percentages. Above 100 % it goes straight on.
     """
+    end, slope = -math.log10(least), least * math.log(10.0)
 
     def forward(value: Any) -> Any:
-        return -np.log10(np.maximum(100.0 - np.asarray(value, dtype=float), 0.0) + least)
+        unsolved = 100.0 - np.asarray(value, dtype=float)
+        return np.maximum(-unsolved, 0.0) / slope - np.log10(np.maximum(unsolved, 0.0) + least)
 
     def inverse(value: Any) -> Any:
-        return 100.0 + least - 10.0 ** -np.asarray(value, dtype=float)
+        value = np.asarray(value, dtype=float)
+        beyond = slope * np.maximum(value - end, 0.0)
+        return 100.0 + least - 10.0 ** -np.minimum(value, end) + beyond
 
     return forward, inverse
 
@@ -40,16 +46,19 @@ def draw(part: str, found: Sequence[Point], axes: Any) -> None:
     small = axes.figure.get_figwidth() < SMALL
     peers = paper.PEERS[part]
     _scales(axes, found, peers)
-    if part == "sudoku":
-        _goal(axes)
     series = [list(some) for _, some in groupby(found, key=lambda point: point.variant)]
     for some in series:
         _series(axes, some, small)
     _published(axes, peers)
     lines = [[(p.evaluations, interval(p.row)[0]) for p in some] for some in series]
     lines += [[(float(peer.evaluations), peer.exact)] for peer in peers]
-    settle(axes, _labels(series, peers, small), lines, EXTENT[small])
-    axes.set(xlabel="mean evaluations a puzzle (calls of the network)", ylabel="exactly solved, %")
+    lines += [[(p.evaluations, edge) for edge in interval(p.row)[1:]]
+              for p in found if p.variant in OURS]  # fmt: skip
+    taken = settle(axes, _labels(series, peers, small), lines, EXTENT[small])
+    if part == "sudoku":
+        _goal(axes, taken, small)
+    what = "mean evaluations a puzzle" + ("" if small else " (calls of the network)")
+    axes.set(xlabel=what, ylabel="exactly solved, %")
     axes.legend(loc="upper center", bbox_to_anchor=(0.46, -0.12), ncols=2 if small else 4,
                 fontsize=7.5 if small else 8.5, columnspacing=1.4, handlelength=2.2)  # fmt: skip
 
@@ -57,10 +66,12 @@ def draw(part: str, found: Sequence[Point], axes: Any) -> None:
 def _scales(axes: Any, found: Sequence[Point], peers: Sequence[paper.Peer]) -> None:
     least = 50.0 / max(point.row.puzzles for point in found)  # half a puzzle, in percent
     lowest = min(*(interval(point.row)[0] for point in found), *(peer.exact for peer in peers))
-    bottom = max(0.0, lowest - 0.25 * (100.0 - lowest))
+    bottom = lowest - 0.25 * (100.0 - lowest)  # below 0 too, or a mark there is cut
     axes.set_xscale("log")
-    axes.set_yscale("function", functions=stretched(least))
-    axes.set_ylim(bottom, 100.0)
+    forward, inverse = stretched(least)
+    axes.set_yscale("function", functions=(forward, inverse))
+    top = forward(100.0) + ROOM * (forward(100.0) - forward(bottom))
+    axes.set_ylim(bottom, float(inverse(top)))
     ticks = [t for t in TICKS if bottom <= t < 100 - least]
     axes.set_yticks([*ticks, 100], [f"{t:g}" for t in (*ticks, 100)])
     axes.set_yticks([], minor=True)
@@ -71,16 +82,15 @@ def _scales(axes: Any, found: Sequence[Point], peers: Sequence[paper.Peer]) -> N
     axes.set_xticks(powers, [f"{power:,.0f}" for power in powers])
 
 
-def _goal(axes: Any) -> None:
-    """The corner that no published method on frozen weights reaches."""
+def _goal(axes: Any, taken: list[Box], small: bool) -> None:
+    """The corner that no published method on frozen weights reaches; its words where it is free."""
     cost, share = GOAL
     left, top = axes.get_xlim()[0], axes.get_ylim()[1]
     axes.fill([left, cost, cost, left], [share, share, top, top], color=paint("adaptive"),
               alpha=0.09, linewidth=0, zorder=0)  # fmt: skip
-    axes.annotate(
-        f"at least {share:g} % with\nat most {cost:,} evaluations", (left, top), (7, -7),
-        textcoords="offset points", va="top", fontsize=8, color=paint("adaptive"),
-    )  # fmt: skip
+    text = f"at least {share:g} %,\nat most {cost:,}\nevaluations"
+    label = Label(left, top, text, 6.5 if small else 8, paint("adaptive"))
+    along(axes, label, (left, share, cost, top), taken, EXTENT[small])
 
 
 def _series(axes: Any, some: Sequence[Point], small: bool) -> None:

@@ -7,12 +7,13 @@ from typing import Any
 from tiltrm.evaluate.job import Job
 from tiltrm.evaluate.summary import Row
 from tiltrm.report import figures, paper
-from tiltrm.report.evidence import MAZE, SUDOKU, SWEEP, Evidence, axes, interval
+from tiltrm.report.evidence import MAZE, SUDOKU, SWEEP, Evidence, axes, interval, percent
 from tiltrm.report.sheet import Cell, Compared, Panel, Sheet, Table
 from tiltrm.report.style import LOOKS
 from tiltrm.report.training import curves
 
-HEAD = ("panel", "method", "noise", "S or alpha", "inner step", "value", "low", "high", "bound")
+HEAD = ("panel", "method", "noise", "S or alpha", "inner step", "value", "low", "high", "bound",
+        "secant bound")  # fmt: skip
 TUBE = 1.5  # the alpha of the paper's deviations
 AXES = {"guided": "noise", "unguided": "noise, unguided"}  # of tiltrm.evaluate.plans.axes
 
@@ -33,7 +34,8 @@ def fig2(evidence: Evidence) -> Sheet:
         "fig2", "Figure 2 · The noise that helps, and whether it stays in the tube",
         f"Left: exactly solved against noise on {rows[0].puzzles:,} puzzles of {subject.split}, "
         "bands are 95 % intervals. Then the share of noisy inner paths that stay within "
-        f"r = α√(LD) of the noise-free one, and how far they stray inside (α = {TUBE:g}).",
+        f"r = α√(LD) of the noise-free one, and how far they stray inside (α = {TUBE:g}), with the "
+        "paper's bound dotted.",
         (Panel("Accuracy against noise", _spoken(rows), partial(_draw_noise, rows)),
          *stability_panels(found)),
         (Compared("noise at which guided solves most", paper.BEST_NOISE, _noise(best), "",
@@ -63,29 +65,52 @@ def _padded(tubes: list[tuple[Cell, ...]], rows: list[tuple[Cell, ...]]) -> list
     """Both kinds of line under one header; of `curves` come (what, run, step, value)."""
     empty = (None,) * 4
     return [(*line, None, None) for line in tubes] + [
-        (what, None, *empty[:3], value, *empty[:3], run, step) for what, run, step, value in rows
+        (what, *empty, value, *empty, run, step) for what, run, step, value in rows
     ]
 
 
 def stability_panels(found: Mapping[str, Any]) -> tuple[Panel, ...]:
-    """Survival, and deviations with their bound where the hypothesis may hold."""
+    """Survival, and deviations with the paper's bound, as they are and in a unit that shows it."""
     tubes = found["stability"]["tubes"]
     stays = ", ".join(f"{t['survival']:.2f} at {t['noise']:g}" for t in tubes if t["alpha"] == TUBE)
     return (
         Panel("Survival in the tube", f"Probability of staying in the tube of alpha {TUBE:g} by "
               f"noise: {stays}.", lambda axes: figures.survival(axes, found)),
         Panel("Deviation inside the tube", "Mean squared deviation inside the tube by inner step, "
-              "a line for every noise.", lambda axes: figures.deviation(axes, found)),
+              "a line for every noise, the paper's bound dotted.",
+              lambda axes: figures.deviation(axes, found)),
+        Panel("The same over σ²LD, one step's noise", beyond(found),
+              lambda axes: figures.excess(axes, found)),
     )  # fmt: skip
 
 
 def hypothesis(found: Mapping[str, Any]) -> tuple[str, ...]:
-    """Whether Proposition 5.1 applies at alpha = 1.5, in words, with the estimates behind it."""
+    """Whether Proposition 5.1 applies at alpha = 1.5, in words, and whether its bound holds."""
     said = sorted({t["hypothesis"] for t in found["stability"]["tubes"] if t["alpha"] == TUBE})
     rho = "; ".join(f"{name}: mean {r['mean']:.3g}, largest {r['largest']:.3g}"
                     for name, r in found["stability"]["rho"].items())  # fmt: skip
     return (*(f"{sentence[:1].upper()}{sentence[1:]}." for sentence in said),
-            f"Estimates of ρ: {rho}.")  # fmt: skip
+            f"Estimates of ρ: {rho}.", beyond(found))  # fmt: skip
+
+
+def beyond(found: Mapping[str, Any]) -> str:
+    """Whether the measured deviations keep below the paper's bound, which random secants give."""
+    tubes = [t for t in found["stability"]["tubes"] if t["secant_bound"] is not None]
+    if not tubes:
+        return "Random secants stretch at every state, so the paper's bound does not exist."
+    over = [t for t in tubes if t["exceeds_secant_bound"]]
+    count = f"{len(tubes)} tubes (a noise and an α each)"
+    if not over:
+        return ("Deviations exceed the paper's bound, from random secants, by no more than chance "
+                f"in all {count}.")  # fmt: skip
+    pairs = [zip(t["deviation_there"], t["secant_bound"], strict=True) for t in over]
+    most = max(value / limit for pair in pairs for value, limit in pair)
+    rho = found["stability"]["rho"]["power iteration"]["mean"]
+    return (
+        f"The paper's bound, from random secants, is violated: deviations exceed it in {len(over)} "
+        f"of {count}, by up to {percent(most - 1):.1f} %. Random secants miss the directions that "
+        f"stretch; power iteration finds ρ = {rho:.1f} on average."
+    )
 
 
 def tube_lines(found: Mapping[str, Any]) -> list[tuple[Cell, ...]]:
@@ -93,11 +118,12 @@ def tube_lines(found: Mapping[str, Any]) -> list[tuple[Cell, ...]]:
     lines: list[tuple[Cell, ...]] = []
     for tube in found["stability"]["tubes"]:
         place = (tube["noise"], tube["alpha"])
-        lines.append(("survival", None, *place, None, tube["survival"], None, None, None))
-        bound = tube["bound"] or [None] * len(tube["deviation"])
+        lines.append(("survival", None, *place, None, tube["survival"], *(None,) * 4))
+        nothing = [None] * len(tube["deviation"])
+        columns = (tube["deviation"], tube["bound"] or nothing, tube["secant_bound"] or nothing)
         lines += [
-            ("deviation", None, *place, m, value, None, None, limit)
-            for m, (value, limit) in enumerate(zip(tube["deviation"], bound, strict=True), 1)
+            ("deviation", None, *place, m, value, None, None, *bounds)
+            for m, (value, *bounds) in enumerate(zip(*columns, strict=True), 1)
         ]
     return lines
 
@@ -122,7 +148,8 @@ def _most_then_quietest(row: Row) -> tuple[float, float]:
 def _noise_line(row: Row) -> tuple[Cell, ...]:
     middle, low, high = interval(row)
     own = dict(row.settings)
-    return ("accuracy", row.method, own["noise"], own["particles"], None, middle, low, high, None)
+    return ("accuracy", row.method, own["noise"], own["particles"], None, middle, low, high, None,
+            None)  # fmt: skip
 
 
 def _spoken(rows: Sequence[Row]) -> str:

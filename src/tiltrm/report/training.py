@@ -49,7 +49,7 @@ def curves(files: Sequence[Path]) -> tuple[list[Panel], list[tuple[Cell, ...]], 
                        "for each training run.")  # fmt: skip
     runs = {name: run for name, run in runs.items() if run}
     kinds = {"halt_bce": "Halting head: cross-entropy on val",
-             "halt_accuracy": "Halting head: how often its sign is right, %"}  # fmt: skip
+             "halt_accuracy": "Halting head: how often right on val"}  # fmt: skip
     rows: list[tuple[Cell, ...]] = []
     panels = []
     for key, title in kinds.items() if runs else ():
@@ -88,7 +88,8 @@ def number(record: Record, *keys: str) -> float:
 def _draw_curves(lines: dict[str, list[tuple[int, float]]], key: str, axes: Any) -> None:
     for look, (name, line) in zip(SERIES, lines.items(), strict=False):
         axes.plot(*zip(*line, strict=True), marker=LOOKS[look].mark, color=paint(look), label=name)
-    axes.set(xlabel="training step", ylabel="%" if key == "halt_accuracy" else "nats")
+    _by_step(axes)
+    axes.set(ylabel="sign of the logit right, %" if key == "halt_accuracy" else "nats")
     if key == "halt_bce":
         axes.set_yscale("log")
         axes.yaxis.set_major_formatter("{x:g}")
@@ -165,10 +166,19 @@ def _draw_scan(lines: Lines, axes: Any) -> None:
     axes.axhline(goal, color=paint("soft"), linestyle=":", linewidth=1)
     if guided:
         axes.axvline(guided, color=paint("soft"), linestyle=":", linewidth=1)
-    axes.set(xlabel="training step", ylabel="exactly solved, %", ylim=(-2, 102))
+    _by_step(axes)
+    axes.set(ylabel="exactly solved, %", ylim=(-2, 102))
     axes.legend()
 
 
 def _draw_loss(losses: Sequence[tuple[int, float]], axes: Any) -> None:
     axes.plot(*zip(*losses, strict=True), color=paint("deterministic"), linewidth=1)
-    axes.set(xlabel="training step", ylabel="loss on the training rows")
+    _by_step(axes)
+    axes.set(ylabel="loss on the training rows")
+
+
+def _by_step(axes: Any) -> None:
+    """An axis of training steps from 0, so that twice as early is half as far."""
+    axes.set(xlabel="training step", xlim=(-0.02 * axes.get_xlim()[1], None))
+    axes.locator_params(axis="x", nbins=6)
+    axes.xaxis.set_major_formatter("{x:,.0f}")

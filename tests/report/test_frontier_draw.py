@@ -1,0 +1,108 @@
+"""Nothing in the picture of the frontier hides what is ours, whatever the numbers are."""
+
+import math
+from collections.abc import Sequence
+from dataclasses import replace
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+import pytest
+
+from tiltrm.evaluate.paired import Paired
+from tiltrm.evaluate.summary import Spread
+from tiltrm.report import frontier, frontier_draw
+from tiltrm.report.evidence import SUDOKU, Evidence, interval
+from tiltrm.report.frontier_draw import stretched
+from tiltrm.report.frontier_points import OURS, Point, points
+from tiltrm.report.sheet import NARROW, WIDE
+from tiltrm.report.style import LOOKS, styled
+
+pytest.importorskip("matplotlib", reason="figures need matplotlib")
+SIZES = {"wide": WIDE, "narrow": NARROW}
+ALL = [(kind, rise) for kind in SIZES for rise in (None, 160, 900, 20_000)]
+
+
+def moved(found: Sequence[Point], cost: float | None) -> list[Point]:
+    """Ours from 0 to 100 % of 2,000 puzzles, steeply, up to such a cost; None: as they were."""
+    ours = [n for n, point in enumerate(found) if point.variant in OURS]
+    shares = dict(zip(ours, [0.0, *np.linspace(0.9, 1.0, len(ours) - 1)], strict=True))
+    return [
+        point if cost is None or n not in shares else point._replace(
+            row=replace(point.row, puzzles=2000, exact=Spread(float(shares[n]), None),
+                        evaluations=Spread(cost * (0.9 + 0.1 * float(shares[n])), None)))
+        for n, point in enumerate(found)
+    ]  # fmt: skip
+
+
+@pytest.fixture(scope="module", params=ALL, ids=lambda case: f"{case[0]}-{case[1]}")
+def picture(request: Any, evidence: Evidence) -> tuple[Any, list[Point]]:
+    """The axes once all is laid out, and the points on them."""
+    kind, cost = request.param
+    found = moved(points(evidence, SUDOKU), cost)
+    with styled() as figure:
+        sheet = figure(*SIZES[kind])
+        axes = sheet.subplots()
+        frontier_draw.draw(SUDOKU, found, axes)
+        sheet.draw_without_rendering()
+    return axes, found
+
+
+def words(axes: Any, part: str) -> list[Any]:
+    """The boxes, in pixels, of the words that have this in them, without lines to their marks."""
+    text = pytest.importorskip("matplotlib.text").Text
+    return [text.get_window_extent(own) for own in axes.texts if part in own.get_text()]
+
+
+def test_marks_at_the_top_and_at_the_bottom_are_whole(picture: tuple[Any, list[Point]]) -> None:
+    axes, found = picture
+    assert max(interval(point.row)[0] for point in found) == 100
+    inside, dot = axes.get_window_extent(), axes.figure.dpi / 72
+    for line in axes.lines:
+        for x, y in zip(*line.get_data(), strict=True):
+            middle, half = axes.transData.transform((x, y))[1], line.get_markersize() / 2 * dot
+            assert inside.y0 < middle - half < middle + half < inside.y1
+
+
+def test_the_words_of_the_goal_cover_nothing_of_ours(picture: tuple[Any, list[Point]]) -> None:
+    axes, found = picture
+    (goal,) = words(axes, "at most")
+    best = words(axes, "% at ")
+    assert len(best) == 2
+    assert not any(goal.overlaps(box) for box in best)
+    for point in (point for point in found if point.variant in OURS):
+        shares = np.linspace(*interval(point.row)[1:], 200)
+        spots = axes.transData.transform([(point.evaluations, share) for share in shares])
+        assert not any(goal.contains(*spot) for spot in spots)
+    (line,) = (line for line in axes.lines if line.get_label() == LOOKS["adaptive"].label)
+    marks = axes.transData.transform(np.column_stack(line.get_data()))
+    pieces = (np.linspace(one, other, 200) for one, other in pairwise(marks))
+    assert not any(goal.contains(*spot) for piece in pieces for spot in piece)
+
+
+def test_the_words_of_our_points_can_be_read(picture: tuple[Any, list[Point]]) -> None:
+    axes, found = picture
+    one, other = words(axes, "% at ")
+    assert not one.overlaps(other)
+    for point in (point for point in found if point.variant in OURS):
+        spot = axes.transData.transform((point.evaluations, interval(point.row)[0]))
+        assert not one.contains(*spot)
+        assert not other.contains(*spot)
+
+
+def test_a_difference_of_nothing_has_no_minus(evidence: Evidence) -> None:
+    point = points(evidence, SUDOKU)[0]
+    nothing = Paired(40_000, -1e-5, -4e-4, -2e-4, 0, 1, 1.0)
+    *_, said, _ = frontier._shown(SUDOKU, point._replace(against=nothing))
+    assert said == "+0.00 (+0.0 to +0.0)"
+
+
+def test_the_axis_stretches_and_comes_back() -> None:
+    forward, inverse = stretched(0.1)
+    shares = np.array([0.0, 50.0, 90.0, 99.0, 100.0, 100.2])
+    assert np.allclose(inverse(forward(shares)), shares)
+    steps = np.diff(forward(np.array([0.0, 90.0, 99.0])))
+    assert steps[0] == pytest.approx(steps[1], rel=0.05)
+    assert math.isfinite(float(forward(100.0)))
+    around = np.diff(forward(np.array([99.999, 100.0, 100.001])))
+    assert around[0] == pytest.approx(around[1], rel=0.01)  # no corner at 100 %
