@@ -58,6 +58,17 @@ def test_json_steps_and_settings_of_ones_own(
     assert {len(curve["exact"]) for curve in found["by_step"]} == {3}
 
 
+def test_two_plans_side_by_side(tiltrm: Any, folder: str, data: dict[str, Path]) -> None:
+    """The commas of a list end no setting."""
+    methods = ("adaptive:stages=[[1,2]]", "adaptive:stages=[[1,2],[2,1,false,0.6]],turned=true")
+    code, out, _ = tiltrm(
+        "evaluate", "--model", folder, "--data", data["test"], "--folds", "1", "--seeds", "1",
+        "--limit", "2", "--method", *methods, "--json",
+    )  # fmt: skip
+    titles = [row["title"] for row in json.loads(out)["rows"]]
+    assert (code, titles) == (0, ["adaptive, 2 steps", "adaptive, turned, 1x2 2x1@0.6"])
+
+
 def test_a_store_is_gone_on_with(
     tiltrm: Any, folder: str, data: dict[str, Path], tmp_path: Path
 ) -> None:

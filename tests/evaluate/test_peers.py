@@ -124,8 +124,8 @@ def test_adaptive_is_solve(model: Wells, puzzles: Puzzles, monkeypatch: pytest.M
         part = (model, TASK, puzzles.questions, puzzles.labels())
         found = METHODS[method](*part, own, 7, torch.arange(12))
         solution = solve(
-            model, puzzles.questions, seed=7, particles=4, outer_steps=30, halt_above=5.0,
-            rules=rules,
+            model, puzzles.questions, seed=7, particles=4, outer_steps=30, rules=rules,
+            halt_above=None if rules else 5.0,
         )  # fmt: skip
         assert torch.equal(found["evaluations"], solution.evaluations)
         assert torch.equal(found["confidence"], solution.confidence)

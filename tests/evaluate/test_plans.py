@@ -68,6 +68,18 @@ def test_the_frontier_has_every_method() -> None:
     assert {48, 96} <= depths
 
 
+@pytest.mark.parametrize(
+    ("puzzles", "limit", "parts"),
+    [(10_000, None, 5), (10_000, 5, 5), (10_000, 3, 3), (10_000, 1, 1), (2, None, 2), (2, 9, 2)],
+)
+def test_a_frontier_of_few_puzzles_has_fewer_parts(
+    puzzles: int, limit: int | None, parts: int
+) -> None:
+    for task in ("sudoku", "sudoku4", "maze"):
+        jobs = plans.frontier(a_subject(puzzles, task=task), limit=limit)
+        assert {(job.fold, job.folds) for job in jobs} == {(n, parts) for n in range(parts)}
+
+
 def test_the_axes_vary_what_they_say() -> None:
     for name, jobs in plans.axes(SUBJECTS["sudoku"]).items():
         setting = name.partition(",")[0]

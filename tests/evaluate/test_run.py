@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +14,7 @@ from tiltrm.data.splits import checksum
 from tiltrm.diagnose import diagnose
 from tiltrm.errors import CheckpointError, DataError, SettingsError
 from tiltrm.evaluate import Job, Store, examine, plans, run, summarise
-from tiltrm.evaluate.run import Sources, do
+from tiltrm.evaluate.run import Sources, check, do
 from tiltrm.evaluate.subject import fingerprint
 from tiltrm.explore import Exploration
 from tiltrm.model import load, save
@@ -169,6 +170,15 @@ def test_what_only_the_model_can_tell_is_told_before_anything_is_computed(
         with pytest.raises(SettingsError, match="guide must be"):
             run([*good, *bad], store, CPU)
         assert store.jobs() == []
+
+
+def test_too_many_views_are_told_before_anything_is_computed(
+    files: tuple[str, str], model: Wells
+) -> None:
+    (job,) = plans.jobs(examine(*files, "Test"), "adaptive", {"turned": True})
+    check(job, model)
+    with pytest.raises(SettingsError, match="symmetries of maze"):
+        check(replace(job, task="maze"), model)
 
 
 def test_do_is_a_function_of_the_job(

@@ -1,6 +1,8 @@
 """A shard is there whole or not there; what is not whole is named, moved aside, and missing."""
 
+import errno
 import os
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -210,3 +212,49 @@ def test_jobs_are_missing_once_and_in_order(tmp_path: Path) -> None:
     jobs: list[Job] = [a_job(seed=seed) for seed in (2, 0, 1, 0, 2)]
     here.write(jobs[2], COLUMNS, ABOUT)
     assert here.missing(jobs) == jobs[:2]
+
+
+def test_a_machine_at_its_limit_costs_no_shard(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A file that cannot be opened now is not damaged, and stays."""
+    job, here = a_job(), Store(tmp_path)
+    here.write(job, COLUMNS, ABOUT)
+
+    def full(path: Path) -> None:
+        raise OSError(errno.EMFILE, "Too many open files")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(shards, "_from_parquet", full)
+        patch.setattr(shards, "_from_safetensors", full)
+        with pytest.raises(DataError, match="Too many open files"):
+            here.has(job)
+    assert here.has(job)
+
+
+def test_packed_while_it_is_looked_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whoever packs puts Parquet there first, so a reader who misses the one finds the other."""
+    pytest.importorskip("pyarrow")
+    job = a_job()
+    with monkeypatch.context() as patch:
+        patch.setattr(store, "have_pyarrow", lambda: False)
+        Store(tmp_path).write(job, COLUMNS, ABOUT)
+    with monkeypatch.context() as patch:
+        patch.setattr(Store, "pack", lambda self: None)
+        reader = Store(tmp_path)
+    whole = reader._whole
+
+    def late(path: Path) -> shards.Shard | None:
+        Store(tmp_path)  # packs
+        return whole(path)
+
+    monkeypatch.setattr(reader, "_whole", late)
+    assert reader.has(job)
+    assert reader.jobs() == [job]
+
+
+def test_a_pyarrow_that_is_broken_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("pyarrow")
+    monkeypatch.setitem(sys.modules, "pyarrow.parquet", None)
+    with pytest.raises(SettingsError, match="pyarrow"):
+        shards.have_pyarrow()

@@ -2,13 +2,14 @@
 
 import random
 import statistics
+from itertools import product
 
 import numpy as np
 import pytest
 
 from tiltrm.evaluate import by_step, summarise
 from tiltrm.evaluate.options import complete
-from tiltrm.evaluate.summary import Reason, failures
+from tiltrm.evaluate.summary import Reason, failures, groups
 from tiltrm.evaluate.table import of_reasons
 from tiltrm.evaluate.titles import title
 
@@ -120,6 +121,16 @@ def test_curves() -> None:
     assert failed.exact[0] == pytest.approx(spread([0.5, 1.0, 0.5, 1.0]))
 
 
+def test_a_run_that_was_recorded_twice_is_one_run() -> None:
+    short = a_shard(a_job("guided", settings={"by_step": False}), [0, 1], [1, 0])
+    steps = np.array([[True, True], [False, False]])
+    long = a_shard(a_job("guided", settings={"by_step": True}), [0, 1], [1, 0], exact_by_step=steps)
+    for shards in ([short, long], [long, short]):
+        (row,) = summarise(shards)
+        assert row.runs == 1
+        assert groups(shards) == [[long]]
+
+
 def test_one_run_has_no_deviation() -> None:
     (row,) = summarise(GUIDED[:1])
     assert row.exact.sd is None
@@ -131,5 +142,24 @@ def test_a_title_says_what_is_not_usual() -> None:
 
     assert named("sudoku") == named("maze") == "adaptive"
     assert named("sudoku", turned=False, noise=0.5) == "adaptive, not turned, noise 0.5"
-    assert named("sudoku", noise=0.3) != "adaptive", "the last stages are louder unless told"
+    assert named("sudoku", noise=0.3) == "adaptive, noise 0.3", "the last stages are louder else"
+    assert named("sudoku", outer_steps=20) == "adaptive, 20 steps"
+    assert (
+        named("sudoku", particles=8, outer_steps=340) == "adaptive, at most 8 particles, 340 steps"
+    )
+    assert named("sudoku", stages=[[1, 8], [2, 4, True, 0.7], [2, 4, True, 0.7]], turned=False) == (
+        "adaptive, not turned, 1x8 2x4@0.7+*2"
+    )
     assert named("sudoku4", turned=True) == "adaptive, turned"
+    assert named("maze", beta=2, halt_above=1) == "adaptive, beta 2.0, halt_above 1.0"
+
+
+def test_another_plan_has_another_title() -> None:
+    titles: dict[str, set[str]] = {}
+    sizes = (None, 1, 4, 8, 32), (None, 7, 20, 100, 340), (None, 0.2, 0.3), (None, 0.3)
+    for values in product(*sizes):
+        names = ("particles", "outer_steps", "noise", "resample_below")
+        given = {n: v for n, v in zip(names, values, strict=True) if v is not None}
+        whole = complete("adaptive", given, "sudoku")
+        titles.setdefault(title("adaptive", whole.items(), "sudoku"), set()).add(str(whole))
+    assert max(map(len, titles.values())) == 1

@@ -2,6 +2,7 @@
 
 import argparse
 import json
+import re
 import tempfile
 from collections.abc import Mapping, Sequence
 from contextlib import nullcontext
@@ -14,7 +15,7 @@ from tiltrm.device import choose
 from tiltrm.errors import SettingsError
 from tiltrm.evaluate import Job, Shard, Store, Subject, by_step, examine, paired, plans, summarise
 from tiltrm.evaluate import run as compute
-from tiltrm.evaluate.options import NAMES, PLANNED, usually
+from tiltrm.evaluate.options import BESIDES, NAMES, PLANNED, usually
 from tiltrm.evaluate.run import Progress
 from tiltrm.evaluate.summary import groups, identity
 from tiltrm.evaluate.table import Comparison, of_comparisons, of_curves, of_reasons, of_rows
@@ -23,6 +24,8 @@ from tiltrm.evaluate.titles import title
 USUAL = ("deterministic", "unguided", "guided", "adaptive")
 EPILOG = (
     "A method may carry settings of its own: --method guided ptrm:particles=25,select=majority. "
+    "A plan is adaptive:stages=[[1,20],[8,24,false,0.6]],turned=true: particles, outer steps, "
+    "whether trajectories go on, noise; and other views of the puzzle. "
     "With --store, a run that was killed goes on where it stopped, and one that is done is read."
 )
 
@@ -146,10 +149,8 @@ def _jobs(
 
 
 def _names(method: str, task: str) -> Mapping[str, Any]:
-    """The settings of a method; those with a plan take its size in two more."""
-    return usually(method, task) | (
-        dict.fromkeys(("particles", "outer_steps")) if method in PLANNED else {}
-    )
+    """The settings of a method; those with a plan take a few besides."""
+    return usually(method, task) | (BESIDES if method in PLANNED else {})
 
 
 def _method(text: str) -> tuple[str, dict[str, Any]]:
@@ -157,7 +158,8 @@ def _method(text: str) -> tuple[str, dict[str, Any]]:
     name, _, rest = text.partition(":")
     if name not in NAMES:
         raise SettingsError(f"method must be one of {', '.join(NAMES)}, got {name!r}")
-    return name, dict(_setting(part) for part in rest.split(",") if part)
+    parts = re.split(r",(?=[a-z_]+=)", rest)  # a comma inside a list begins no setting
+    return name, dict(_setting(part) for part in parts if part)
 
 
 def _setting(text: str) -> tuple[str, Any]:

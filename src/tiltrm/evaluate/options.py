@@ -12,7 +12,7 @@ from tiltrm.diagnose.run import NOISES, ROOTED, SMALL
 from tiltrm.errors import SettingsError
 from tiltrm.evaluate.job import DIAGNOSE
 from tiltrm.explore.plan import Adaptive, Stage
-from tiltrm.methods import ADAPTIVE, FIXED, MAZE, numbers, plan, usual_plan
+from tiltrm.methods import ADAPTIVE, FIXED, LARGEST, MAZE, numbers, plan, usual_plan
 
 RECORDS: dict[str, Any] = {"by_step": False, "cells": False}  # what is kept, not what is done
 STEERED = (
@@ -41,7 +41,7 @@ DIAGNOSED: dict[str, Any] = {
 }  # fmt: skip
 NAMES = (*EXPLORED, "halt_first", "symmetry", *PLANNED)
 MOST_COPIES = 4096
-LARGEST = 1e300  # numbers beyond are none
+FINITE = 1e300  # numbers beyond are none
 VOTES = ("majority", "best_score")
 KINDS = {int: "a whole number", str: "a name", bool: "true or false"}
 
@@ -66,7 +66,7 @@ def complete(method: str, given: Mapping[str, Any], task: str) -> dict[str, Any]
         if "stages" not in given:
             own = plan({name: found[name] for name in STEERING if name in given}, usual_plan(task))
             found = {TURNED: own.turned, **found, **_told(own)}
-        return _planned({TURNED: False, **found}, task)
+        return _planned(found, task)
     _check(method, found)
     return found
 
@@ -86,16 +86,31 @@ def usually(method: str, task: str) -> dict[str, Any]:
     return {**usual, **{n: v for n, v in MAZE["guided"].items() if n in usual}} if maze else usual
 
 
+def plan_of(settings: Mapping[str, Any]) -> Adaptive:
+    """The plan that settings with all its stages say."""
+    own = {name: settings[name] for name in STEERING}
+    return Adaptive(staged(settings["stages"]), **own, turned=settings.get(TURNED, False))
+
+
 def staged(stages: Any) -> tuple[Stage, ...]:
     """The stages of a plan from [particles, outer steps, goes on, noise] each."""
-    try:
-        return tuple(
-            Stage(int(s[0]), int(s[1]), *map(bool, s[2:3]), *map(float, s[3:4])) for s in stages
-        )
-    except (TypeError, ValueError, IndexError, KeyError):
+    if not isinstance(stages, list | tuple) or not all(map(_is_stage, stages)):
         raise SettingsError(
-            f"stages must be a list of [particles, outer steps], got {stages!r}"
-        ) from None
+            "stages must be a list of [particles, outer steps], with true after them where "
+            f"trajectories go on and then a noise where it has its own, got {repr(stages)}"
+        )
+    return tuple(Stage(*stage[:3], *map(float, stage[3:])) for stage in stages)
+
+
+def _is_stage(given: Any) -> bool:
+    if not isinstance(given, list | tuple) or not 2 <= len(given) <= 4:
+        return False
+    sizes = zip(given, LARGEST.values(), strict=False)  # particles, outer steps
+    return (
+        all(type(size) is int and 1 <= size <= most for size, most in sizes)
+        and all(type(goes_on) is bool for goes_on in given[2:3])
+        and all(type(noise) in (int, float) for noise in given[3:])
+    )
 
 
 def steps_of(stages: Iterable[Sequence[int]]) -> int:
@@ -118,15 +133,12 @@ def _told(own: Adaptive) -> dict[str, Any]:
 
 def _planned(given: dict[str, Any], task: str) -> dict[str, Any]:
     """Particles and outer steps become part of the stages, as `tiltrm.methods.plan` does it."""
-    turned = {TURNED: True} if given[TURNED] else {}
-    rest = {n: value for n, value in given.items() if n not in ("stages", "guide", TURNED)}
-    rest = numbers(ADAPTIVE, rest, task)
-    rest = {name: rest[name] for name in ("particles", "outer_steps") if name in rest}
-    own = plan(rest, Adaptive(staged(given["stages"])))
-    kept = {name: given[name] for name in STEERING}
-    Adaptive(own.stages, **kept, **turned)  # for its checks
-    return {"stages": listed(own), **kept, "guide": given["guide"],
-            "halt_above": given["halt_above"], **turned}  # fmt: skip
+    sizes = {name: given[name] for name in LARGEST if name in given}
+    rest = {name: given[name] for name in (*STEERING, "halt_above")}
+    numbers(ADAPTIVE, {**rest, **sizes}, task)  # for its checks
+    own = plan(sizes, plan_of(given))
+    turned = {TURNED: True} if own.turned else {}
+    return {**_told(own), "guide": given["guide"], "halt_above": given["halt_above"], **turned}
 
 
 def _check(method: str, settings: Mapping[str, Any]) -> None:
@@ -156,7 +168,7 @@ def _formed(name: str, usual: Mapping[str, Any], value: Any) -> Any:
         return None
     number = isinstance(value, int | float) and not isinstance(value, bool)
     if number and isinstance(like, float | None) and not isinstance(like, bool):
-        if not abs(value) < LARGEST:  # so that NaN fails too
+        if not abs(value) < FINITE:  # so that NaN fails too
             raise SettingsError(f"{name} must be a finite number, got {repr(value)}")
         return float(value)
     if type(value) is not type(like):

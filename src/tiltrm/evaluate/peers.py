@@ -7,7 +7,7 @@ ptrm            independent rollouts, noise once a supervision step, best final 
 halt_first      K trajectories, one of them free of noise, until one's halt logit passes
 symmetry        deterministic copies of the puzzle under its symmetries, answers undone, then a vote
 adaptive        ours: a growing cloud that stops when the answer is decided
-adaptive_rules  the same, where the rules of the task may decide too
+adaptive_rules  the same, where the rules of the task alone decide
 """
 
 from collections.abc import Callable, Mapping
@@ -19,7 +19,7 @@ import torch
 from torch import Tensor
 
 from tiltrm.evaluate.measure import ByStep, Columns, Outcome, columns
-from tiltrm.evaluate.options import EXPLORED, PLANNED, RULES, TURNED, staged
+from tiltrm.evaluate.options import EXPLORED, PLANNED, RULES, plan_of
 from tiltrm.evaluate.views import vote
 from tiltrm.explore import Exploration, explore
 from tiltrm.explore.adaptive import Adaptive, Solution, Stage
@@ -85,10 +85,7 @@ def _adaptive(
     settings: Settings, seed: int, keys: Tensor, progress: Progress | None,
 ) -> Outcome:  # fmt: skip
     """`tiltrm.solve` with its judges. The labels are not looked at."""
-    plan = Adaptive(
-        staged(settings["stages"]), settings["noise"], settings["beta"], settings["resample_below"],
-        turned=settings.get(TURNED, False),
-    )  # fmt: skip
+    plan = plan_of(settings)
     rules = task.is_solved if method == RULES else None
     deciding = judges(model, settings["halt_above"], rules)
     guide = guide_of(model, task, settings)

@@ -85,7 +85,8 @@ def frontier(subject: Subject, size: str = "full", limit: int | None = None) -> 
     """
     own = size_of(size)
     limits = own.frontier if limit is None else {subject.task: limit}
-    make = _Maker(subject, own, limits, folds=own.parts)
+    parts = min(own.parts, subject.puzzles, limits.get(subject.task) or own.parts)
+    make = _Maker(subject, own, limits, folds=parts)
     maze = subject.task == "maze"
     copies = (2, 4, 8) if maze else (4, 8, 16)
     most = (8, 12, 24) if maze else (12, 20, 36, 52, 84, 148)  # outer steps, then all of the plan

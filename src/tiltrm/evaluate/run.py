@@ -11,12 +11,13 @@ from tiltrm.diagnose import diagnose
 from tiltrm.errors import CheckpointError
 from tiltrm.evaluate.job import DIAGNOSE, Job
 from tiltrm.evaluate.measure import Columns
+from tiltrm.evaluate.options import PLANNED, plan_of
 from tiltrm.evaluate.peers import METHODS, guide_of
 from tiltrm.evaluate.store import Store
 from tiltrm.evaluate.subject import fingerprint, read_for
 from tiltrm.explore import Exploration
 from tiltrm.explore.run import Progress as Ticks
-from tiltrm.methods import parse_guide
+from tiltrm.methods import parse_guide, views_of
 from tiltrm.model import load
 from tiltrm.model.base import RecursiveModel
 from tiltrm.model.build import Model
@@ -86,6 +87,8 @@ def check(job: Job, model: RecursiveModel) -> None:
     guide_of(model, task, options)
     if "copies" in options:
         views(task, options["copies"], job.seed)
+    if job.method in PLANNED:
+        views_of(plan_of(options), task, model, torch.device("cpu"))
 
 
 def about(device: torch.device, seconds: float) -> dict[str, Any]:

@@ -45,8 +45,16 @@ class Shard:
 
 
 def have_pyarrow() -> bool:
-    """Whether Parquet can be read and written here."""
-    return importlib.util.find_spec("pyarrow") is not None
+    """Whether Parquet can be read and written here; SettingsError where pyarrow is broken."""
+    if importlib.util.find_spec("pyarrow") is None:
+        return False
+    try:
+        import pyarrow.parquet  # noqa: F401
+    except ImportError as error:
+        raise SettingsError(
+            f"expected a pyarrow that can be imported, got: {error}; install it again, or remove it"
+        ) from error
+    return True
 
 
 def as_columns(given: Mapping[str, Given]) -> Columns:
@@ -90,9 +98,10 @@ def decode(path: Path) -> Shard:
         if digest(columns) != header[DIGEST]:
             raise DataError(f"its columns do not have the SHA-256 {header[DIGEST]}")
         return Shard(Job.from_dict(header[JOB]), columns, header[ABOUT])
-    except FileNotFoundError:
-        raise
     except Exception as error:  # a damaged file may break its reader in any way
+        machine = isinstance(error, FileNotFoundError | MemoryError)
+        if machine or getattr(error, "errno", None) is not None:
+            raise
         reason = " ".join(str(error).split())[:120]
         raise DataError(f"{path}: expected a whole shard, got a damaged file ({reason})") from error
 

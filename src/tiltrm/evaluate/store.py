@@ -56,8 +56,9 @@ class Store:
             self.pack()
 
     def has(self, job: Job) -> bool:
-        """Whether the job's shard is here, and can be read."""
-        return self._find(job) is not None
+        """Whether the job's shard is here and whole; Parquet counts where it cannot be opened."""
+        parquet = self.folder / f"{job.key}{PARQUET}"
+        return (not have_pyarrow() and parquet.exists()) or self._find(job.key) is not None
 
     def missing(self, jobs: Iterable[Job]) -> list[Job]:
         """Those that are still to be done, in their order, each once."""
@@ -73,19 +74,19 @@ class Store:
         """The shards of these jobs, in their order, under the names that these jobs give them."""
         found = []
         for job in jobs:
-            path = self._find(job)
-            if path is None:
+            shard = self._find(job.key)
+            if shard is None:
                 raise DataError(
                     f"{self.folder}: expected the shard {job.key} ({job.method}, seed {job.seed}, "
                     f"fold {job.fold}), got none; compute what is missing first"
                 )
-            shard = decode(path)
             found.append(Shard(job, shard.columns, shard.about))
         return found
 
     def jobs(self) -> list[Job]:
         """Every job whose shard can be read here, sorted by key."""
-        shards = (self._whole(path) for path in sorted(self._files()))
+        keys = sorted({path.stem for path in self._files()})
+        shards = (self._find(key) for key in keys)
         return [shard.job for shard in shards if shard is not None]
 
     def pack(self) -> None:
@@ -104,14 +105,16 @@ class Store:
             if path.suffix in (suffixes or (PARQUET, SAFETENSORS)) and KEY.fullmatch(path.stem):
                 yield path
 
-    def _find(self, job: Job) -> Path | None:
-        """The job's file. Parquet that cannot be opened for want of pyarrow is trusted."""
-        for suffix in (PARQUET, SAFETENSORS):
-            path = self.folder / f"{job.key}{suffix}"
-            if path.exists() and (
-                (suffix == PARQUET and not have_pyarrow()) or self._whole(path) is not None
-            ):
-                return path
+    def _find(self, key: str) -> Shard | None:
+        """The shard of a key. Who packs it puts Parquet there before the other goes."""
+        for suffix in (SAFETENSORS, PARQUET):
+            path = self.folder / f"{key}{suffix}"
+            try:
+                shard = self._whole(path) if path.exists() else None
+            except FileNotFoundError:  # packed at this moment
+                continue
+            if shard is not None:
+                return shard
         return None
 
     def _whole(self, path: Path) -> Shard | None:
@@ -121,6 +124,10 @@ class Store:
             if shard.job.key == path.stem:
                 return shard
             reason = f"{path}: expected the shard {path.stem}, got {shard.job.key}"
+        except FileNotFoundError:
+            raise
+        except OSError as error:
+            raise DataError(f"{path}: expected to read it, got: {error.strerror}") from error
         except DataError as error:
             reason = str(error)
         aside = path.with_name(f"{path.name}.{secrets.token_hex(4)}{DAMAGED}")

@@ -91,13 +91,22 @@ def identity(job: Job) -> tuple[Any, ...]:
 
 
 def groups(shards: Iterable[Shard]) -> list[list[Shard]]:
-    """The shards of each row, by seed and fold; rows in order of first appearance."""
-    found: dict[tuple[Any, ...], dict[str, Shard]] = {}
+    """The shards of each row, one for a seed and fold; rows in order of first appearance.
+
+    Of a run that was recorded twice, the one with more to tell.
+    """
+    found: dict[tuple[Any, ...], dict[tuple[int, int], Shard]] = {}
     for shard in shards:
         if shard.job.kind == SOLVE:
-            found.setdefault(identity(shard.job), {})[shard.job.key] = shard
-    by_run = lambda shard: (shard.job.seed, shard.job.fold, shard.job.key)  # noqa: E731
-    return [sorted(group.values(), key=by_run) for group in found.values()]
+            row = found.setdefault(identity(shard.job), {})
+            run = shard.job.seed, shard.job.fold
+            row[run] = max(row.get(run, shard), shard, key=_told)
+    return [[row[run] for run in sorted(row)] for row in found.values()]
+
+
+def _told(shard: Shard) -> tuple[int, str]:
+    sizes = (column.size for column in shard.columns.values() if column is not None)
+    return sum(sizes), shard.job.key
 
 
 def failures(shards: Iterable[Shard]) -> Failures:

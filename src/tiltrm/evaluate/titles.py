@@ -1,25 +1,53 @@
 """What a method with its settings is called in a table."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Mapping
+from itertools import groupby
 from typing import Any
 
-from tiltrm.evaluate.options import PLANNED, RECORDS, TURNED, listed, steps_of, usually
-from tiltrm.methods import usual_plan
+from tiltrm.evaluate.options import PLANNED, RECORDS, STEERING, TURNED, plan_of, usually
+from tiltrm.explore.plan import Adaptive, Stage
+from tiltrm.methods import plan, usual_plan
 
 
 def title(method: str, settings: Iterable[tuple[str, Any]], task: str) -> str:
     """'guided', or 'guided, particles 4' where that is not what it has on this task."""
-    usual = usually(method, task)
-    said = []
-    own = dict(settings)
-    if method in PLANNED and own["noise"] != usual["noise"]:  # then all stages have it
-        usual["stages"] = listed(usual_plan(task).with_noise(own["noise"]))
-    turned = own.pop(TURNED, False)
-    if method in PLANNED and turned != usual_plan(task).turned:
-        said.append(TURNED if turned else f"not {TURNED}")
-    for name, value in own.items():
-        if name == "stages" and value != usual[name]:
-            said.append(f"{steps_of(value)} steps")
-        elif name not in RECORDS and value != usual.get(name):
-            said.append(f"{name} {value}")
+    usual, own, said = usually(method, task), dict(settings), []
+    if method in PLANNED:
+        said = list(_planned(plan_of(own), usual_plan(task)))
+        own = {n: value for n, value in own.items() if n not in ("stages", TURNED, *STEERING)}
+    said += [f"{n} {v}" for n, v in own.items() if n not in RECORDS and v != usual.get(n)]
     return ", ".join((method, *said))
+
+
+def _planned(own: Adaptive, usual: Adaptive) -> Iterator[str]:
+    """Where a plan differs from the usual one: its sizes if they tell it, else every stage."""
+    if own.turned != usual.turned:
+        yield TURNED if own.turned else f"not {TURNED}"
+    for name in ("beta", "resample_below"):
+        if getattr(own, name) != getattr(usual, name):
+            yield f"{name} {getattr(own, name)}"
+    noise = f"noise {own.noise}"
+    steps = {"outer_steps": own.outer_steps}
+    most = {"particles": max(stage.particles for stage in own.stages)}
+    for base, said in ((usual, ()), (usual.with_noise(own.noise), (noise,))):
+        for sizes in ({}, steps, most, most | steps):
+            if base.noise == own.noise and plan(sizes, base).stages == own.stages:
+                yield from (*said, *_sized(sizes))
+                return
+    if own.noise != usual.noise:
+        yield noise
+    yield " ".join(_stage(stage, len(list(same))) for stage, same in groupby(own.stages))
+
+
+def _sized(sizes: Mapping[str, int]) -> Iterator[str]:
+    if "particles" in sizes:
+        yield f"at most {sizes['particles']} particles"
+    if "outer_steps" in sizes:
+        yield f"{sizes['outer_steps']} steps"
+
+
+def _stage(stage: Stage, times: int) -> str:
+    """2x16*4: so many particles for so many steps, so many times."""
+    noise = "" if stage.noise is None else f"@{stage.noise:g}"
+    again = f"*{times}" if times > 1 else ""
+    return f"{stage.particles}x{stage.outer_steps}{noise}{'+' * stage.goes_on}{again}"
