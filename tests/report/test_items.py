@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from tiltrm.evaluate.summary import Spread
 from tiltrm.report import contraction, doubt, frontier_points, noise, sweeps, table1
 from tiltrm.report.catalogue import ITEMS
 from tiltrm.report.evidence import MAZE, SUDOKU, Evidence
@@ -47,6 +48,13 @@ def test_table1_means_over_runs_and_df_over_failures(evidence: Evidence) -> None
     ways = {c.what.partition(",")[0]: c.paper for c in sheet.compared if "the way" in c.what}
     assert ways["Sudoku-Extreme Test"] == pytest.approx(100)
     assert ways["Maze-Hard Test"] == pytest.approx(-30.2, abs=0.1)
+
+
+def test_table1_keeps_a_measured_nothing_apart_from_nothing_measured(evidence: Evidence) -> None:
+    of = {entry.method: entry for entry in table1.entries(evidence, MAZE)}
+    none = replace(of["guided"].row, shortest=Spread(0.0, None), valid=None)
+    for method, shown in (("guided", (0.0, None)), ("oracle", (None, None))):
+        assert table1._line(of[method]._replace(row=none))[-3:-1] == shown
 
 
 def test_fig1_finds_the_step_that_passes_the_baseline(evidence: Evidence) -> None:
@@ -185,13 +193,3 @@ def test_the_notes_on_ptrm_name_the_cheapest_that_is_no_worse(evidence: Evidence
         assert float(times) == pytest.approx(peer["evaluations"] / min(enough), rel=0.01)
         dearer += min(enough) > cheapest
     assert dearer  # else the test could not tell
-
-
-@pytest.mark.parametrize("name", ["table1", "fig3", "fig5", "fig6", "frontier"])
-def test_without_mazes_it_says_so_and_draws_the_rest(evidence: Evidence, name: str) -> None:
-    alone = {part: s for part, s in evidence.subjects.items() if part != MAZE}
-    less = replace(evidence, subjects=alone, absent={MAZE: "no mazes here"})
-    sheet = ITEMS[name].draw(less)
-    assert "no mazes here" in sheet.notes
-    assert not any("Maze" in panel.title for panel in sheet.panels)
-    assert len(sheet.panels) < len(ITEMS[name].draw(evidence).panels)

@@ -1,6 +1,7 @@
 """Curves and scans from the files of a training run, and sentences for files that are none."""
 
 import json
+import shutil
 from dataclasses import replace
 from pathlib import Path
 
@@ -10,7 +11,7 @@ from tiltrm.errors import DataError
 from tiltrm.report import training
 from tiltrm.report.catalogue import ITEMS
 from tiltrm.report.evidence import Evidence
-from tiltrm.report.style import styled
+from tiltrm.report.style import SERIES, styled
 
 
 def test_only_the_last_run_in_a_file_counts(run_folder: Path) -> None:
@@ -36,6 +37,44 @@ def test_fig5_has_a_curve_for_each_run_and_says_what_is_missing(evidence: Eviden
     assert any("--scan" in note for note in ITEMS["fig8"].draw(replace(evidence, scan=None)).notes)
 
 
+def test_runs_of_one_task_are_told_apart(
+    tmp_path: Path, run_folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """By their folder, and by a number where that is the same too."""
+    files = [tmp_path / name / "metrics.jsonl" for name in ("a/run", "run_b", "b/run", "c/run")]
+    for path in files:
+        path.parent.mkdir(parents=True)
+        shutil.copy(run_folder / "metrics.jsonl", path)
+    monkeypatch.chdir(files[3].parent)
+    _, rows, _ = training.curves([*files[:3], Path("metrics.jsonl"), files[0]])
+    names = ["sudoku", "sudoku (run_b)", "sudoku (run)", "sudoku (run, 2)", "sudoku (run, 3)"]
+    assert list(dict.fromkeys(row[1] for row in rows)) == names
+
+
+def test_every_run_is_drawn_however_many() -> None:
+    pytest.importorskip("matplotlib", reason="figures need matplotlib")
+    lines = {f"run {n}": [(10, 0.5), (20, 0.4)] for n in range(len(SERIES) + 2)}
+    with styled() as figure:
+        axes = figure(4.2, 3.15).subplots()
+        training._draw_curves(lines, "halt_bce", axes)
+    assert [line.get_label() for line in axes.lines] == list(lines)
+
+
+def test_a_resumed_run_has_every_step_once(tmp_path: Path) -> None:
+    """What was done again counts, and each kind of record goes back for itself."""
+    path = tmp_path / "metrics.jsonl"
+    done = [("scan", 10), ("train", 25), ("scan", 20), ("scan", 30), ("train", 35), ("scan", 20),
+            ("train", 29), ("scan", 30), ("scan", 40)]  # fmt: skip
+    path.write_text("".join(
+        json.dumps({"kind": kind, "step": step, "line": line}) + "\n"
+        for line, (kind, step) in enumerate(done)
+    ))  # fmt: skip
+    scans = [(r["step"], r["line"]) for r in training.records(path, "scan")]
+    assert scans == [(10, 0), (20, 5), (30, 7), (40, 8)]
+    both = [(r["step"], r["line"]) for r in training.records(path, "scan", "train")]
+    assert both == [(10, 0), (25, 1), (20, 5), (29, 6), (30, 7), (40, 8)]
+
+
 def test_steps_are_drawn_from_0_with_their_thousands(tmp_path: Path, evidence: Evidence) -> None:
     """Twice as early is half as far, so 0 must be there; and no mark is cut by the axis."""
     pytest.importorskip("matplotlib", reason="figures need matplotlib")
@@ -57,7 +96,10 @@ def test_steps_are_drawn_from_0_with_their_thousands(tmp_path: Path, evidence: E
     assert {"0", "2,000", "8,000"} <= set(shown)
 
 
-@pytest.mark.parametrize("content", ["{}", "no json", "[1, 2]", '{"kind": "scan"}', "\ud800"])
+@pytest.mark.parametrize(
+    "content",
+    ["{}", "no json", "[1, 2]", '{"kind": "scan"}', '{"kind": "scan", "step": null}', "\ud800"],
+)
 def test_other_files(tmp_path: Path, content: str) -> None:
     path = tmp_path / "metrics.jsonl"
     path.write_bytes(content.encode("utf-8", "surrogatepass") + b"\n")

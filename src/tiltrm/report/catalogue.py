@@ -24,10 +24,14 @@ Plan = Callable[[Evidence, str], list[Job]]  # (evidence, part)
 
 
 class Item(NamedTuple):
-    """Plans by the part that a subject plays, and the drawing that reads their shards."""
+    """Plans by the part that a subject plays, and the drawing that reads their shards.
+
+    `besides` says whether there is something to draw that needs none of them.
+    """
 
     plans: Mapping[str, Plan]
     draw: Callable[[Evidence], Sheet]
+    besides: Callable[[Evidence], bool] = lambda evidence: False
 
     def jobs(self, evidence: Evidence) -> list[Job]:
         """Of all the parts that are there."""
@@ -38,7 +42,8 @@ class Item(NamedTuple):
         """The evidence without those parts of which the store lacks something; None: too little."""
         parts = {p: self.plans[p](evidence, p) for p in self.plans if p in evidence.subjects}
         lacking = {p for p, jobs in parts.items() if not jobs or evidence.store.missing(jobs)}
-        if lacking - {MAZE} or (parts and lacking == set(parts)):
+        nothing = parts and lacking == set(parts) and not self.besides(evidence)
+        if lacking - {MAZE} or nothing:
             return None
         absent = {p: f"{BENCHMARKS[p]} is left out, since it is not computed yet." for p in lacking}
         left = {p: subject for p, subject in evidence.subjects.items() if p not in lacking}
@@ -52,7 +57,7 @@ ITEMS: dict[str, Item] = {
     "fig2": Item({SUDOKU: diagnostics, SWEEP: noise.plan}, noise.fig2),
     "fig3": Item({SUDOKU: diagnostics, MAZE: diagnostics}, guide.sheet),
     "fig4": Item({SUDOKU: doubt.plan}, doubt.fig4),
-    "fig5": Item({MAZE: diagnostics}, noise.fig5),
+    "fig5": Item({MAZE: diagnostics}, noise.fig5, besides=lambda evidence: bool(evidence.metrics)),
     "fig6": Item({SWEEP: sweeps.plan, MAZE: sweeps.plan}, sweeps.sheet),
     "fig7": Item({SUDOKU: doubt.plan}, contraction.fig7),
     "fig8": Item({}, training.fig8),

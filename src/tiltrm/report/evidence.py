@@ -89,6 +89,9 @@ def spread_percent(value: Spread | None) -> tuple[float | None, float | None]:
 
 
 def interval(row: Row) -> tuple[float, float, float]:
-    """Percent exactly right with its 95 % interval over the puzzles: (middle, low, high)."""
+    """Percent exactly right with its 95 % interval over the puzzles: (middle, low, high).
+
+    The row's mean must be over puzzles: of one run, or of folds that were pooled.
+    """
     low, high = wilson(round(row.exact.mean * row.puzzles), row.puzzles)
     return percent(row.exact.mean), percent(low), percent(high)

@@ -108,11 +108,17 @@ def _cheaper(part: str, found: Sequence[Point]) -> list[str]:
         if enough:
             cheap = min(enough, key=lambda p: p.evaluations)
             tail = (f"adaptive has {interval(cheap.row)[0]:.2f} % at {cheap.evaluations:,.0f}, "
-                    f"{peer.evaluations / cheap.evaluations:.3g} times fewer.")  # fmt: skip
+                    f"{_times(peer.evaluations / cheap.evaluations)}.")  # fmt: skip
         else:
             tail = "no point of adaptive solves as many."
         said.append(f"{head}{peer.evaluations:,.0f} evaluations; {tail}")
     return said
+
+
+def _times(fewer: float) -> str:
+    """A ratio in words, from the side on which it is above 1."""
+    said = f"{max(fewer, 1 / fewer):.3g}"
+    return "about as many" if said == "1" else f"{said} times {'fewer' if fewer > 1 else 'more'}"
 
 
 def _spoken(found: Sequence[Point]) -> str:

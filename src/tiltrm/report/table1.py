@@ -104,7 +104,8 @@ def _closed(found: list[Entry], part: str, split: str) -> Iterator[Compared]:
 def _line(entry: Entry) -> tuple[Cell, ...]:
     value, row = _published(entry), entry.row
     shown = entry.method != "oracle"
-    others = [(s and shown and percent(s.mean)) or None for s in (row.shortest, row.valid)]
+    kinds = (row.shortest, row.valid)
+    others = [percent(s.mean) if shown and s is not None else None for s in kinds]
     return (
         BENCHMARKS[entry.part], entry.split, entry.method, row.puzzles, row.runs,
         *spread_percent(entry.exact), value and value.mean, value and value.spread, *others,

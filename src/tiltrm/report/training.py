@@ -4,6 +4,7 @@ import json
 import math
 from collections.abc import Sequence
 from functools import partial
+from itertools import chain, count, cycle
 from pathlib import Path
 from typing import Any
 
@@ -19,8 +20,12 @@ Record = dict[str, Any]
 
 
 def records(path: Path, *kinds: str) -> list[Record]:
-    """The lines of these kinds since the run last began; DataError on a file of another sort."""
+    """The lines of these kinds since the run last began; DataError on a file of another sort.
+
+    A run that was resumed does some steps again: the later line counts.
+    """
     found: list[Record] = []
+    reached: dict[str, int] = {}  # the last step of a kind
     try:
         lines = path.read_text("utf-8").splitlines()
     except (OSError, ValueError) as error:
@@ -30,8 +35,11 @@ def records(path: Path, *kinds: str) -> list[Record]:
             record = json.loads(line)
             kind, step = record["kind"], record["step"]
             if kind == "start" and step == 0:
-                found = []
+                found, reached = [], {}
             if kind in kinds:
+                if step <= reached.get(kind, -1):
+                    found = [old for old in found if old["kind"] != kind or old["step"] < step]
+                reached[kind] = step
                 found.append(record)
         except (ValueError, KeyError, TypeError):
             raise DataError(
@@ -42,7 +50,7 @@ def records(path: Path, *kinds: str) -> list[Record]:
 
 def curves(files: Sequence[Path]) -> tuple[list[Panel], list[tuple[Cell, ...]], tuple[str, ...]]:
     """Panels of the halting head, rows (what, run, training step, value), and what is missing."""
-    runs = {_called(path): records(path, "evaluation") for path in files}
+    runs = {name: records(path, "evaluation") for name, path in _called(files).items()}
     missing = [f"{name}: no evaluation is on record." for name, run in runs.items() if not run]
     if not files:
         missing.append("The training curves are not drawn: give --metrics RUN/metrics.jsonl, once "
@@ -65,10 +73,17 @@ def curves(files: Sequence[Path]) -> tuple[list[Panel], list[tuple[Cell, ...]], 
     return panels, rows, tuple(missing)
 
 
-def _called(path: Path) -> str:
-    """A run by the task it was for, or else by its folder."""
-    settings = [record.get("settings", {}) for record in records(path, "start")]
-    return str(settings[0].get("task", path.parent.name)) if settings else path.parent.name
+def _called(files: Sequence[Path]) -> dict[str, Path]:
+    """Runs by the task they were for, where that is taken with their folder, then a number."""
+    found: dict[str, Path] = {}
+    for path in files:
+        folder = path.parent.resolve().name
+        settings = [record.get("settings", {}) for record in records(path, "start")]
+        task = str(settings[0].get("task", folder)) if settings else folder
+        more = (f"{task} ({folder}, {n})" for n in count(2))
+        names = chain((task, f"{task} ({folder})"), more)
+        found[next(name for name in names if name not in found)] = path
+    return found
 
 
 def number(record: Record, *keys: str) -> float:
@@ -86,7 +101,7 @@ def number(record: Record, *keys: str) -> float:
 
 
 def _draw_curves(lines: dict[str, list[tuple[int, float]]], key: str, axes: Any) -> None:
-    for look, (name, line) in zip(SERIES, lines.items(), strict=False):
+    for look, (name, line) in zip(cycle(SERIES), lines.items(), strict=False):
         axes.plot(*zip(*line, strict=True), marker=LOOKS[look].mark, color=paint(look), label=name)
     _by_step(axes)
     axes.set(ylabel="sign of the logit right, %" if key == "halt_accuracy" else "nats")
