@@ -8,7 +8,7 @@ import argparse
 import itertools
 import math
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 import torch
@@ -20,7 +20,7 @@ from tiltrm.explore import Exploration, explore
 from tiltrm.explore.adaptive import Adaptive, Stage, solve
 from tiltrm.explore.decide import by_halting
 from tiltrm.explore.run import device_of
-from tiltrm.methods import views_of
+from tiltrm.methods import usual_plan, views_of
 from tiltrm.model.base import RecursiveModel
 from tiltrm.model.checkpoint import load
 from tiltrm.tasks import SUDOKU
@@ -84,11 +84,29 @@ def adaptive(
     decided = torch.tensor([why == "halting" for why in solution.decided_by])
     sure = float(right[decided].mean()) if decided.any() else 0.0
     return Row(
-        f"adaptive {name}, noise {plan.noise}, tau {plan.resample_below}, above {above}"
+        f"adaptive {name}, noise {noises(plan)}, tau {plan.resample_below}, above {above}"
         + (f" after {before}" if before > -math.inf else ""),
         float(right.mean()), float(solution.evaluations.float().mean()),
         float(decided.float().mean()), sure, time.monotonic() - begun,
     )  # fmt: skip
+
+
+def noises(plan: Adaptive) -> str:
+    """0.3 then 0.6: those of its stages, in their order."""
+    own = (plan.noise if stage.noise is None else stage.noise for stage in plan.stages)
+    return " then ".join(map(str, dict.fromkeys(own)))
+
+
+def unbeaten(rows: Sequence[Row]) -> list[Row]:
+    """Those than which none is better at no more cost, or as good and cheaper; cheapest first."""
+
+    def beats(one: Row, other: Row) -> bool:
+        if one.accuracy == other.accuracy:
+            return one.evaluations < other.evaluations
+        return one.accuracy > other.accuracy and one.evaluations <= other.evaluations
+
+    kept = [row for row in rows if not any(beats(other, row) for other in rows)]
+    return sorted(kept, key=lambda row: row.evaluations)
 
 
 def grid() -> Iterator[tuple[str, Adaptive, float]]:
@@ -132,7 +150,8 @@ def main() -> None:
     for each in [] if arguments.only_adaptive else settings:
         rows.append(fixed(model, tokens, labels, each))
         print(rows[-1], flush=True)
-    own = [("default", Adaptive(), above) for above in arguments.above]
+    usual = usual_plan(SUDOKU.name)
+    own = [("default", usual, above) for above in arguments.above]
     if arguments.turned:
         plans = [Adaptive(noise=noise, turned=True) for noise in (0.0, 0.2, 0.3, 0.5)]
         own += [("turned", plan, above) for plan in plans for above in arguments.above]
@@ -140,13 +159,11 @@ def main() -> None:
         rows.append(adaptive(model, tokens, labels, plan, above, name))
         print(rows[-1], flush=True)
     for above, before in itertools.product(arguments.above, arguments.before):
-        rows.append(adaptive(model, tokens, labels, Adaptive(), above, "default", before))
+        rows.append(adaptive(model, tokens, labels, usual, above, "default", before))
         print(rows[-1], flush=True)
     print("\nnot beaten by any other:")
-    for row in sorted(rows, key=lambda row: row.evaluations):
-        cheaper = [r for r in rows if r.evaluations <= row.evaluations and r is not row]
-        if all(r.accuracy < row.accuracy for r in cheaper):
-            print(row)
+    for row in unbeaten(rows):
+        print(row)
 
 
 if __name__ == "__main__":

@@ -11,6 +11,7 @@ Choose on extra or val, never on Test.
 
 import argparse
 import itertools
+import math
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -19,6 +20,7 @@ import torch
 
 from benchmarks.tracks import QUIET, Array, Plan, Tracks, follow, left_open, load, save
 from tiltrm.data import read
+from tiltrm.errors import SettingsError
 from tiltrm.opening import open_model
 
 EVALUATIONS = 7  # of one outer step
@@ -53,10 +55,22 @@ def _stages(quiet: Tracks | None, fresh: Tracks, plan: Plan) -> Iterator[tuple[T
     used = 0
     for number, (particles, steps) in enumerate(plan):
         if quiet is not None and number == 0:
-            yield quiet, slice(0, 1), steps
+            yield _recorded(quiet, slice(0, particles), steps)
         else:
-            yield fresh, slice(used, used + particles), steps
+            yield _recorded(fresh, slice(used, used + particles), steps)
             used += particles
+
+
+def _recorded(tracks: Tracks, which: slice, steps: int) -> tuple[Tracks, slice, int]:
+    """The same, if there is as much; SettingsError otherwise."""
+    count, longest = tracks.logits.shape[1:]
+    if which.stop > count or steps > longest:
+        raise SettingsError(
+            f"{which.stop - which.start}x{steps} must be among what was recorded, {count} "
+            f"trajectories of {longest} steps of which {which.start} are used, got {which.stop} "
+            f"of {steps}; record more, or play a smaller plan"
+        )
+    return tracks, which, steps
 
 
 def plans(trajectories: int, longest: int) -> Iterator[Plan]:
@@ -93,11 +107,16 @@ def main() -> None:
     parser.add_argument("--plan", nargs="+", metavar="SxN*TIMES")
     parser.add_argument("--orders", type=int, default=1, help="of the trajectories, for the mean")
     arguments = parser.parse_args()
+    if not (arguments.data or arguments.load):
+        parser.error("give puzzles with --data, or what was recorded with --load")
     quiet, fresh = load(arguments.load) if arguments.load else record(arguments)
     if arguments.save is not None:
         save(arguments.save, quiet, fresh)
     elif arguments.plan is not None:
-        show(quiet, fresh, parse(arguments.plan), arguments.above, arguments.orders)
+        try:
+            show(quiet, fresh, parse(arguments.plan), arguments.above, arguments.orders)
+        except SettingsError as error:
+            parser.error(str(error))
     elif quiet is not None:
         search(quiet, fresh, arguments.above)
     else:
@@ -144,12 +163,15 @@ def parse(words: list[str]) -> Plan:
 
 
 def wrong(fresh: Tracks, above: float) -> float:
-    """Share of wrong answers among the trajectories that are decided, each at its first chance."""
+    """Share of wrong answers among the trajectories that are decided, each at its first chance.
+
+    NaN where none is.
+    """
     hit = fresh.logits > above
     decided = hit.any(-1)
     first = hit.argmax(-1)[..., None]
     right = numpy.take_along_axis(fresh.right, first, -1)[..., 0]
-    return float(1.0 - right[decided].mean())
+    return float(1.0 - right[decided].mean()) if decided.any() else math.nan
 
 
 def search(quiet: Tracks, fresh: Tracks, aboves: list[float]) -> None:

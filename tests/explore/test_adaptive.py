@@ -13,7 +13,7 @@ from tiltrm.explore.adaptive import UNDECIDED, Adaptive, Solution, Stage, solve
 from tiltrm.explore.cloud import Cloud, StepInfo
 from tiltrm.explore.cohort import Walk
 from tiltrm.explore.decide import by_agreement, by_halting, by_rules
-from tiltrm.model.base import evaluations_per_step
+from tiltrm.model.base import State, evaluations_per_step
 from tiltrm.model.trm import TRM
 
 PLAN = Adaptive(stages=(Stage(1, 3), Stage(3, 2), Stage(5, 2)))
@@ -169,15 +169,57 @@ def test_confidence_is_at_least_the_judges_in_every_cell(model: TRM, tokens: Ten
 
 def test_a_model_that_gives_nan_ends_in_an_abstention(model: TRM, tokens: Tensor) -> None:
     class Broken(TRM):
-        def refine(self, inputs: Tensor, state: object) -> Tensor:
-            return torch.full_like(inputs, torch.nan)
+        def refine(self, inputs: Tensor, state: State) -> Tensor:
+            return torch.full_like(state.latent, torch.nan)
 
     solution = solve(Broken(model.config), tokens, {"halting": by_halting(model, -NEVER)}, PLAN)
     assert solution.degenerate.all()
     assert (solution.answers == 0).all()
     assert (solution.confidence == 0).all()
-    assert (solution.evaluations == evaluations_per_step(model)).all()
+    walked = 1 * 3 + 3 * 2 + 5 * 1  # the last stage ends with its first step: nobody comes after
+    assert (solution.evaluations == walked * evaluations_per_step(model)).all()
     assert set(solution.decided_by) == {UNDECIDED}
+
+
+class Brittle(TRM):
+    """Cannot do one puzzle without noise."""
+
+    mine: Tensor  # the puzzle, embedded
+
+    def refine(self, inputs: Tensor, state: State) -> Tensor:
+        first = super().refine(inputs, self.start(inputs))
+        quiet = (state.latent - first).abs().amax((-2, -1)) < 1e-3  # after one inner step
+        bad = quiet & (inputs == self.mine).all((-2, -1))
+        return super().refine(inputs, state).masked_fill(bad[..., None, None], torch.nan)
+
+
+def test_a_dead_particle_does_not_end_the_search(model: TRM, tokens: Tensor) -> None:
+    """Fresh ones come with the next stage; what was spent is counted, and nobody else notices."""
+    judges, each = {"halting": by_halting(model, -NEVER)}, evaluations_per_step(model)
+    brittle = Brittle(model.config)
+    brittle.load_state_dict(model.state_dict())
+    brittle.mine = model.embed(tokens[2:3])[0]
+    others = torch.tensor([0, 1, 3, 4, 5])
+    for stages, spent in (
+        (PLAN.stages, 1 * 3 + 3 * 1),
+        ((Stage(1, 2), Stage(1, 2), Stage(3, 2, goes_on=True)), 1 * 2 + 1 * 2 + 3 * 1),
+        ((Stage(1, 2), Stage(1, 2)), 1),
+        ((Stage(1, 2), Stage(1, 2, goes_on=True)), 1),
+    ):
+        found = solve(brittle, tokens, judges, Adaptive(stages))
+        assert found.evaluations[2] == spent * each
+        assert found.degenerate.tolist() == [row == 2 and spent == 1 for row in range(6)]
+        assert found.decided_by[2] == (UNDECIDED if spent == 1 else "halting")
+        assert same(solve(model, tokens[others], judges, Adaptive(stages)), found, others)
+
+
+def test_who_brings_fresh_particles() -> None:
+    stages = (Stage(1, 2), Stage(3, 2), Stage(3, 2, goes_on=True), Stage(1, 2))
+    assert [Adaptive(stages).fresh_after(number) for number in range(4)] == [True] + [False] * 3
+    afresh = Adaptive((Stage(3, 2), Stage(3, 2), Stage(1, 2)))
+    assert [afresh.fresh_after(number) for number in range(3)] == [True, False, False]
+    turned = Adaptive((Stage(1, 2), Stage(1, 2), Stage(1, 2)), turned=True)
+    assert [turned.fresh_after(number) for number in range(3)] == [True, True, False]
 
 
 def context(answers: list[list[int]]) -> object:

@@ -41,7 +41,7 @@ class Solution:
     terminal_entropy: Tensor  # (puzzle, cell): of the token marginals, in [0, 1] (eq. 20)
     halt_probability: Tensor  # (puzzle,): of the particle that answers
     evaluations: Tensor  # (puzzle,) int64: network calls spent
-    outer_steps: Tensor  # (puzzle,) int64: steps of its oldest trajectory
+    outer_steps: Tensor  # (puzzle,) int64: steps of all its stages so far
     particles: Tensor  # (puzzle,) int64: size of its last cloud
     degenerate: Tensor  # (puzzle,) bool: no particle was left, so the answer is an abstention
     decided_by: tuple[str, ...]  # the judge's name, or "budget" where none decided

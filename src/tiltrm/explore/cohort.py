@@ -98,7 +98,8 @@ class Walk(NamedTuple):
         )  # fmt: skip
         if after.stage_step == stage.outer_steps:
             after = after._replace(stage=after.stage + 1, stage_step=0)
-        leaving, open_ = self._judge(after, info, last=clock.step == clock.steps)
+        last, hope = clock.step == clock.steps, self.plan.fresh_after(cohort.stage)
+        leaving, open_ = self._judge(after, info, last=last, hope=hope)
         if len(open_) == 0:
             return Taken(None, leaving, info)
         return Taken(after if len(open_) == len(after.places) else after.part(open_), leaving, info)
@@ -118,8 +119,13 @@ class Walk(NamedTuple):
         even[:, :kept].masked_fill_(cloud.log_weights[:, :kept] == -torch.inf, -torch.inf)
         return Cloud(state, torch.log_softmax(even, -1), score)
 
-    def _judge(self, cohort: Cohort, info: StepInfo, *, last: bool) -> tuple[list[Leaving], Tensor]:
-        """Who leaves, with their results, and the places of those who stay."""
+    def _judge(
+        self, cohort: Cohort, info: StepInfo, *, last: bool, hope: bool
+    ) -> tuple[list[Leaving], Tensor]:
+        """Who leaves, with their results, and the places of those who stay.
+
+        A dead cloud stays where there is hope: a later stage brings fresh particles.
+        """
         cloud = Cloud(info.context.state, info.log_weights, info.score)
         open_ = torch.ones_like(cohort.places, dtype=torch.bool)
         leaving = []
@@ -130,7 +136,7 @@ class Walk(NamedTuple):
                 leaving.append(self._results(cohort, info, verdict, now.nonzero()[:, 0], name))
                 open_ &= ~now
         out = open_ if last else degenerate(info.log_weights) & open_
-        if out.any():
+        if not hope and out.any():
             verdict = self._vote(info)
             leaving.append(self._results(cohort, info, verdict, out.nonzero()[:, 0], UNDECIDED))
             open_ &= ~out

@@ -2,6 +2,7 @@
 
 import math
 from dataclasses import dataclass, replace
+from itertools import pairwise
 
 from tiltrm.errors import SettingsError
 from tiltrm.explore.noise import NoiseFreeFirst, Scheduled, everywhere
@@ -23,7 +24,7 @@ class Stage:
 
 @dataclass(frozen=True)
 class Adaptive:
-    """The plan. Its numbers were chosen on val; docs/LOG.md has the comparison."""
+    """A plan; this one is for a task that has none of its own in tiltrm.methods.PLANS."""
 
     stages: tuple[Stage, ...] = (
         Stage(1, 24), *(Stage(8, 12),) * 4, *(Stage(32, 16),) * 4,
@@ -50,6 +51,13 @@ class Adaptive:
     def outer_steps(self) -> int:
         """Steps of a puzzle that is never decided."""
         return sum(stage.outer_steps for stage in self.stages)
+
+    def fresh_after(self, number: int) -> bool:
+        """Whether any stage after this one brings fresh particles."""
+        return any(
+            self.turned or stage.particles > (before.particles if stage.goes_on else 1)
+            for before, stage in pairwise(self.stages[number:])
+        )
 
     def with_noise(self, noise: float) -> "Adaptive":
         """The plan with this noise in all of its stages."""

@@ -52,6 +52,13 @@ class Result:
         """C = mean path entropy - terminal entropy, per cell (eq. 22)."""
         return None if self.path_entropy is None else self.path_entropy - self.terminal_entropy
 
+    @property
+    def agreement(self) -> Tensor:
+        """Share of the living particles that give the answer, whatever they weigh: (puzzle,)."""
+        alive = self.log_weights > -torch.inf
+        same = (self.particle_answers == self.answers[:, None]).all(-1)
+        return (alive & same).sum(-1) / alive.sum(-1).clamp(min=1)
+
 
 Record = TypeVar("Record", Result, Trace)
 
