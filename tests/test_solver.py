@@ -16,7 +16,7 @@ from tiltrm.explore import adaptive
 from tiltrm.explore.plan import Adaptive, Stage
 from tiltrm.model.base import step
 from tiltrm.model.trm import TRM
-from tiltrm.solver import KEYS, solve_texts
+from tiltrm.solver import KEYS, as_solution, solve_texts
 from tiltrm.tasks import Maze, Sudoku
 
 TASK = Sudoku(2)
@@ -65,6 +65,27 @@ def test_a_fixed_method_is_its_exploration(toy: TRM, method: str, settings: Expl
     assert (full.particles, full.outer_steps) == (settings.particles, settings.outer_steps)
 
 
+def test_a_majority_is_as_sure_as_the_share_that_gives_it(toy: TRM) -> None:
+    """Heads of the living, not weights; not the halting head, which speaks for one of them."""
+    own = dataclasses.replace(methods.FIXED["ptrm"], particles=5, outer_steps=1, select="majority")
+    result = explore(toy, TASK.encode_all(TEXTS), own)
+    one, other = torch.ones(16, dtype=torch.uint8), torch.full((16,), 2, dtype=torch.uint8)
+    voted = dataclasses.replace(
+        result,
+        answers=torch.stack((one, one, torch.zeros_like(one))),
+        particle_answers=torch.stack((one, one, one, other, other)).expand(3, -1, -1),
+        log_weights=torch.tensor(
+            [[0.1, 0.1, 0.1, 0.1, 0.6], [0.3, 0.3, 0.0, 0.4, 0.0], [0.0] * 5]
+        ).log(),
+    )
+    assert torch.allclose(as_solution(voted, own).confidence, torch.tensor([3 / 5, 2 / 3, 0.0]))
+    best = dataclasses.replace(own, select="best_score")
+    for single in (best, dataclasses.replace(own, particles=1)):
+        assert torch.equal(as_solution(voted, single).confidence, result.halt_probability)
+    even = as_solution(result, own).confidence  # nothing tilts it: as many heads as weight
+    assert torch.allclose(even, result.confidence)
+
+
 @pytest.mark.parametrize("method", methods.METHODS)
 @pytest.mark.parametrize(
     ("name", "value"),
@@ -89,6 +110,7 @@ def test_a_setting_works_or_is_named(toy: TRM, method: str, name: str, value: ob
         ({"outer_steps": 2.5}, "outer_steps"),
         ({"noise": math.nan}, "noise"),
         ({"halt_above": math.nan}, "halt_above"),
+        ({"halt_above": 5.0, "rules": True}, "halt_above must be left out .* got 5.0"),
         ({"task": "maze"}, "900 cells"),
         ({"task": "chess"}, "chess"),
     ],
@@ -217,6 +239,10 @@ def test_abstaining_withholds_the_answer(stubborn: Any) -> None:
     assert unsure.confidence == sure.confidence
     assert unsure.grid is not None
     assert unsure.grid.answer is None
+    (told,) = solve_texts(model, [OTHER])
+    (kept,) = solve_texts(model, [OTHER], abstain=0.0)
+    assert (told.solved_by_rules, told.abstained) == (False, False)
+    assert (kept.answer, kept.abstained) == (None, True), "sure of it, but against the rules"
     for nonsense in (-0.1, 1.1, math.nan):
         with pytest.raises(SettingsError, match="abstain"):
             solve_texts(model, [PUZZLE], abstain=nonsense)

@@ -89,6 +89,11 @@ def numbers(method: str, settings: Mapping[str, Any], task: str) -> dict[str, An
         )
     if math.isnan(given.get("halt_above", 0.0)):
         raise SettingsError("halt_above must be a number, got nan")
+    if given.get("rules") and "halt_above" in given:
+        raise SettingsError(
+            "halt_above must be left out where the rules decide, because they do not ask the "
+            f"halting head, got {given['halt_above']}"
+        )
     usual: dict[str, Any] = dict(MAZE.get(method, {})) if task == "maze" else {}
     usual |= {n: v for n, v in given.items() if n not in ("guide", "rules", "halt_above")}
     Exploration.from_mapping(usual)  # for its checks

@@ -40,7 +40,7 @@ def solve(
 
     What is None is the method's own. For 'adaptive', `particles` is the largest cloud and
     `outer_steps` the most that a puzzle gets; `halt_above` is the halt logit that decides one (the
-    model's calibrated value, else 2); `rules` lets the rules decide too. `guide` is a function, a
+    model's calibrated value, else 2); with `rules` the rules alone decide. `guide` is a function, a
     name, or a sum such as 'halting+2*rules'. `task` is the model's own unless given. `watch` is
     called with the StepInfo of every outer step. Proved by tests/test_solver.py.
     """
@@ -73,13 +73,17 @@ def solve(
 def as_solution(result: Result, settings: Exploration) -> Solution:
     """A fixed exploration in the words of the adaptive one: it always uses up its budget.
 
-    Where no cloud votes (a single particle, or the best score), the halting head says how sure.
+    A cloud is as sure as its vote: by weight (map) or by heads (majority). Where none votes (a
+    single particle, or the best score), the halting head says how sure.
     """
-    votes = settings.particles > 1 and settings.select == "map"
+    votes = {"map": result.confidence, "majority": result.agreement}
+    sure = result.halt_probability
+    if settings.particles > 1 and isinstance(settings.select, str):
+        sure = votes.get(settings.select, sure)
     evaluations = result.evaluations
     return Solution(
         answers=result.answers,
-        confidence=result.confidence if votes else result.halt_probability,
+        confidence=sure,
         cell_confidence=result.cell_confidence,
         terminal_entropy=result.terminal_entropy,
         halt_probability=result.halt_probability,
@@ -118,7 +122,7 @@ class Solved:
     abstained: bool | None = None
     error: str | None = None
     decided_by: str = ""
-    outer_steps: int | None = None  # of its oldest trajectory
+    outer_steps: int | None = None  # of all its stages so far
     particles: int | None = None  # of its last cloud
     grid: Grid | None = None
 
@@ -133,7 +137,8 @@ def solve_texts(
 ) -> list[Solved]:  # fmt: skip
     """One record a text, in order; a bad puzzle has its error, the others are solved.
 
-    An answer with a confidence below `abstain` is withheld, and so is one of a cloud that died.
+    With `abstain`, an answer with a confidence below it or against the rules is withheld; that of a
+    cloud that died always is.
     The settings are those of `solve`.
     """
     check_abstain(abstain)
@@ -174,11 +179,13 @@ def record(
     answer = solution.answers[row]
     evaluations = int(solution.evaluations[row])
     sure = float(solution.confidence[row])
-    withheld = bool(solution.degenerate[row]) or sure < (abstain or 0.0)
+    solved = bool(task.is_solved(puzzle, answer))
+    doubtful = abstain is not None and (sure < abstain or not solved)
+    withheld = bool(solution.degenerate[row]) or doubtful
     return Solved(
         puzzle=task.decode(puzzle),
         answer=None if withheld else task.decode(answer),
-        solved_by_rules=None if withheld else bool(task.is_solved(puzzle, answer)),
+        solved_by_rules=None if withheld else solved,
         confidence=round(sure, DIGITS),
         entropy=[round(value, DIGITS) for value in solution.terminal_entropy[row].tolist()],
         halt_probability=round(float(solution.halt_probability[row]), DIGITS),

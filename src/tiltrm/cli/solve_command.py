@@ -44,17 +44,22 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--config", metavar="C", help="configuration of another code's checkpoint")
     add("--task", help="sudoku or maze (the model's own)")
     add("--method", default=METHODS[0], help=f"{', '.join(METHODS)} ({METHODS[0]})")
-    add("--particles", type=int, metavar="S", help="size of the cloud; adaptive: the largest")
-    add("--noise", type=float, metavar="SIGMA", help="scale of the exploration noise")
+    add("--particles", type=int, metavar="S", help="size of the cloud; adaptive: the largest, "
+        "without the stages beyond it")  # fmt: skip
+    add("--noise", type=float, metavar="SIGMA", help="scale of the noise; adaptive: of all its "
+        "stages, where Sudoku has 0.3 and then 0.6")  # fmt: skip
     add("--beta", type=float, help="strength of the tilt towards the guide")
-    add("--resample-below", type=float, metavar="TAU", help="resample below this share of ESS")
+    add("--resample-below", type=float, metavar="TAU", help="resample below this share of ESS; "
+        "adaptive: without other views then")  # fmt: skip
     add("--outer-steps", type=int, metavar="N", help="depth; adaptive: the most a puzzle gets")
     add("--guide", metavar="G", help="halting, confidence, residual, rules, shortest, or a "
         "sum such as halting+2*rules")  # fmt: skip
-    add("--rules", action="store_true", help="let the rules of the task decide (adaptive)")
+    add("--rules", action="store_true", help="the rules of the task decide, and nothing else "
+        "(adaptive)")  # fmt: skip
     add("--seed", type=int, default=0, help="of the noise (0)")
     add("--device", default="auto", help="auto, cpu or cuda")
-    add("--abstain", type=float, metavar="P", help="withhold answers of a confidence below P")
+    add("--abstain", type=float, metavar="P", help="withhold answers of a confidence "
+        "below P, and those that break the rules")  # fmt: skip
     add("--json", action="store_true", help="one object a line, a puzzle each, in their order")
     add("--html", metavar="FILE", help="write the run as a page to look at (one puzzle)")
     add("--watch", action="store_true", help="show the cloud while it runs (one puzzle)")

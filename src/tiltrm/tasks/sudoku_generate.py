@@ -80,7 +80,7 @@ def _narrowest(
 def generate(box: int, seed: int) -> tuple[list[int], list[int]]:
     """A minimal puzzle and its only solution: to take away any clue would allow a second one.
 
-    Proved by tests/tasks/test_sudoku_generate.py::test_generated_puzzles_are_minimal.
+    Proved by tests/tasks/test_sudoku.py::test_generated_puzzles_are_minimal.
     """
     chance = random.Random(seed)
     cells = box**4
