@@ -254,3 +254,12 @@ def test_random_bytes_as_a_file(folder: str, tmp_path: Path, content: bytes) -> 
     file = tmp_path / "file"
     file.write_bytes(content)
     survives(["solve", "--model", folder, "--json", *QUICK, "--file", str(file)])
+
+
+def test_a_page_that_has_no_place_is_told_before_the_solving(
+    tiltrm: Any, solver: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(solve_command, "solve_texts", lambda *_, **__: pytest.fail("solved first"))
+    code, _, err = tiltrm("solve", PUZZLE, "--html", tmp_path / "none" / "page.html")
+    assert code == 2
+    assert "a folder that exists" in err

@@ -76,6 +76,8 @@ def run(arguments: argparse.Namespace) -> int:
         raise SettingsError(f"--watch shows one puzzle to a person, got {got}; leave one out")
     if arguments.html and len(texts) > 1:
         raise SettingsError(f"--html shows one puzzle, got {len(texts)}; leave the others out")
+    if arguments.html and not Path(arguments.html).absolute().parent.is_dir():
+        raise SettingsError(f"--html must be a file in a folder that exists, got {arguments.html}")
     show = Printer(task, as_json=arguments.json, colour=not arguments.no_color)
     live = LiveCloud(task, model, colour=show.colour) if arguments.watch else None
     settings = _settings(arguments)

@@ -60,7 +60,9 @@ class Recording:
         try:
             path.write_text(page(self.replay(solved)), "utf-8")
         except OSError as error:
-            raise DataError(f"{path}: expected a file that can be written, got {error}") from error
+            raise DataError(
+                f"{path}: expected a file that can be written, got: {error.strerror}"
+            ) from error
 
 
 def both(first: Watch | None, second: Watch) -> Watch:
