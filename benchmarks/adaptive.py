@@ -93,8 +93,7 @@ def adaptive(
 
 def noises(plan: Adaptive) -> str:
     """0.3 then 0.6: those of its stages, in their order."""
-    own = (plan.noise if stage.noise is None else stage.noise for stage in plan.stages)
-    return " then ".join(map(str, dict.fromkeys(own)))
+    return " then ".join(map(str, dict.fromkeys(plan.noises)))
 
 
 def unbeaten(rows: Sequence[Row]) -> list[Row]:

@@ -21,6 +21,8 @@ import torch
 from benchmarks.tracks import QUIET, Array, Plan, Tracks, follow, left_open, load, save
 from tiltrm.data import read
 from tiltrm.errors import SettingsError
+from tiltrm.evaluate.titles import shapes
+from tiltrm.explore.plan import Stage
 from tiltrm.opening import open_model
 
 EVALUATIONS = 7  # of one outer step
@@ -82,12 +84,6 @@ def plans(trajectories: int, longest: int) -> Iterator[Plan]:
             rest = (trajectories - times * one[0]) // other[0]
             if rest > 0 and (one != other or times == 2):
                 yield (one,) * times + (other,) * rest
-
-
-def name(plan: Plan) -> str:
-    """1x24 4x12*3 ..."""
-    groups = [(shape, len(list(same))) for shape, same in itertools.groupby(plan)]
-    return " ".join(f"{s}x{n}" + (f"*{times}" if times > 1 else "") for (s, n), times in groups)
 
 
 def main() -> None:
@@ -181,7 +177,8 @@ def search(quiet: Tracks, fresh: Tracks, aboves: list[float]) -> None:
         for rest in plans(*fresh.logits.shape[1:]):
             plan = ((1, first), *rest)
             for last, (accuracy, _, spent) in enumerate(play(quiet, fresh, plan, above), 1):
-                found.add((spent, -accuracy, f"{name(plan[:last])} above {above:g}"))
+                title = f"{shapes(Stage(*stage) for stage in plan[:last])} above {above:g}"
+                found.add((spent, -accuracy, title))
     best = 1.0
     print("exact %  evaluations  plan")
     for spent, lost, title in sorted(found):

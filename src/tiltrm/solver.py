@@ -76,10 +76,11 @@ def as_solution(result: Result, settings: Exploration) -> Solution:
     A cloud is as sure as its vote: by weight (map) or by heads (majority). Where none votes (a
     single particle, or the best score), the halting head says how sure.
     """
-    votes = {"map": result.confidence, "majority": result.agreement}
     sure = result.halt_probability
-    if settings.particles > 1 and isinstance(settings.select, str):
-        sure = votes.get(settings.select, sure)
+    if settings.particles > 1 and settings.select == "map":
+        sure = result.confidence
+    elif settings.particles > 1 and settings.select == "majority":
+        sure = result.agreement
     evaluations = result.evaluations
     return Solution(
         answers=result.answers,

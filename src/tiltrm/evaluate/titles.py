@@ -36,7 +36,7 @@ def _planned(own: Adaptive, usual: Adaptive) -> Iterator[str]:
                 return
     if own.noise != usual.noise:
         yield noise
-    yield " ".join(_stage(stage, len(list(same))) for stage, same in groupby(own.stages))
+    yield shapes(own.stages)
 
 
 def _sized(sizes: Mapping[str, int]) -> Iterator[str]:
@@ -46,8 +46,12 @@ def _sized(sizes: Mapping[str, int]) -> Iterator[str]:
         yield f"{sizes['outer_steps']} steps"
 
 
-def _stage(stage: Stage, times: int) -> str:
-    """2x16*4: so many particles for so many steps, so many times."""
+def shapes(stages: Iterable[Stage]) -> str:
+    """1x20 2x16*4: so many particles for so many steps, so many times."""
+    return " ".join(_shape(stage, len(list(same))) for stage, same in groupby(stages))
+
+
+def _shape(stage: Stage, times: int) -> str:
     noise = "" if stage.noise is None else f"@{stage.noise:g}"
     again = f"*{times}" if times > 1 else ""
     return f"{stage.particles}x{stage.outer_steps}{noise}{'+' * stage.goes_on}{again}"

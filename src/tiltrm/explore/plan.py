@@ -39,8 +39,8 @@ class Adaptive:
             raise SettingsError("a plan needs at least one stage, got none")
         if any(stage.particles < 1 or stage.outer_steps < 1 for stage in self.stages):
             raise SettingsError(f"every stage needs a particle and a step, got {self.stages}")
-        if any(not 0.0 <= noise < math.inf for noise in self._noises()):
-            raise SettingsError(f"noise must be a number of at least 0, got {self._noises()}")
+        if any(not 0.0 <= noise < math.inf for noise in self.noises):
+            raise SettingsError(f"noise must be a number of at least 0, got {self.noises}")
         if self.turned and (self.resample_below or any(stage.goes_on for stage in self.stages)):
             raise SettingsError(
                 "turned must be false where trajectories are resampled or go on in a later stage, "
@@ -51,6 +51,11 @@ class Adaptive:
     def outer_steps(self) -> int:
         """Steps of a puzzle that is never decided."""
         return sum(stage.outer_steps for stage in self.stages)
+
+    @property
+    def noises(self) -> list[float]:
+        """Of every stage."""
+        return [self.noise if stage.noise is None else stage.noise for stage in self.stages]
 
     def fresh_after(self, number: int) -> bool:
         """Whether any stage after this one brings fresh particles."""
@@ -66,14 +71,10 @@ class Adaptive:
 
     def exploration(self) -> Exploration:
         """The settings of its outer steps; particle 0 stays free of noise as long as it lives."""
-        noises = zip(self._noises(), self.stages, strict=True)
+        noises = zip(self.noises, self.stages, strict=True)
         by_step = tuple(noise for noise, stage in noises for _ in range(stage.outer_steps))
         until = self.stages[0].outer_steps if self.turned else None
         return Exploration(
             noise=1.0, beta=self.beta, resample_below=self.resample_below,
             placement=NoiseFreeFirst(Scheduled(everywhere, by_step), until),
         )  # fmt: skip
-
-    def _noises(self) -> list[float]:
-        """Of every stage."""
-        return [self.noise if stage.noise is None else stage.noise for stage in self.stages]
