@@ -24,7 +24,8 @@ RIGHT = {(0, 0): [1, 1, 0], (0, 1): [1, 0, 1], (1, 0): [1, 0, 1], (1, 1): [1, 1,
 COST = {(0, 0): [7, 7, 8], (0, 1): [9, 9, 9], (1, 0): [1, 2, 4], (1, 1): [0, 0, 0]}
 GUIDED = [
     a_shard(
-        a_job("guided", seed=seed, fold=fold, folds=2), [fold, fold + 2, fold + 4], right,
+        a_job("guided", seed=seed, fold=fold, folds=2, settings={"by_step": True}),
+        [fold, fold + 2, fold + 4], right,
         oracle=np.array([True, True, fold == 0]), evaluations=np.array(COST[seed, fold]),
         exact_by_step=np.array([[0, right[0]], [0, right[1]], [1, right[2]]], dtype=bool),
     )

@@ -11,6 +11,7 @@ from typing import Any
 
 from tiltrm.errors import DataError
 from tiltrm.evaluate.job import Job
+from tiltrm.evaluate.records import serving
 from tiltrm.evaluate.shards import (
     PARQUET,
     SAFETENSORS,
@@ -56,14 +57,19 @@ class Store:
             self.pack()
 
     def has(self, job: Job) -> bool:
-        """Whether the job's shard is here and whole; Parquet counts where it cannot be opened."""
-        parquet = self.folder / f"{job.key}{PARQUET}"
-        return (not have_pyarrow() and parquet.exists()) or self._find(job.key) is not None
+        """Whether a shard that serves is here and whole; Parquet counts where it is not opened."""
+        keys = [other.key for other in serving(job)]
+        unopened = not have_pyarrow() and any(self._path(key, PARQUET).exists() for key in keys)
+        return unopened or self._serving(keys) is not None
 
     def missing(self, jobs: Iterable[Job]) -> list[Job]:
-        """Those that are still to be done, in their order, each once."""
+        """Those that are still to be done, in their order, each once.
+
+        Not those that another of them will serve.
+        """
         once = {job.key: job for job in jobs}
-        return [job for job in once.values() if not self.has(job)]
+        todo = [job for job in once.values() if not self.has(job)]
+        return [job for job in todo if not any(o.key in once for o in serving(job)[1:])]
 
     def write(self, job: Job, columns: Mapping[str, Given], about: Mapping[str, Any]) -> None:
         """Put a shard here, whole."""
@@ -71,10 +77,13 @@ class Store:
         self._put(shard, PARQUET if have_pyarrow() else SAFETENSORS)
 
     def read(self, jobs: Iterable[Job]) -> list[Shard]:
-        """The shards of these jobs, in their order, under the names that these jobs give them."""
+        """Shards that serve these jobs, in their order, each under its job.
+
+        So a column may be fuller than its job says, where another run kept more.
+        """
         found = []
         for job in jobs:
-            shard = self._find(job.key)
+            shard = self._serving(other.key for other in serving(job))
             if shard is None:
                 raise DataError(
                     f"{self.folder}: expected the shard {job.key} ({job.method}, seed {job.seed}, "
@@ -105,10 +114,17 @@ class Store:
             if path.suffix in (suffixes or (PARQUET, SAFETENSORS)) and KEY.fullmatch(path.stem):
                 yield path
 
+    def _path(self, key: str, suffix: str) -> Path:
+        return self.folder / f"{key}{suffix}"
+
+    def _serving(self, keys: Iterable[str]) -> Shard | None:
+        """The first of these that is here."""
+        return next((shard for key in keys if (shard := self._find(key)) is not None), None)
+
     def _find(self, key: str) -> Shard | None:
         """The shard of a key. Who packs it puts Parquet there before the other goes."""
         for suffix in (SAFETENSORS, PARQUET):
-            path = self.folder / f"{key}{suffix}"
+            path = self._path(key, suffix)
             try:
                 shard = self._whole(path) if path.exists() else None
             except FileNotFoundError:  # packed at this moment
@@ -141,7 +157,7 @@ class Store:
         return None
 
     def _put(self, shard: Shard, suffix: str) -> None:
-        target = self.folder / f"{shard.job.key}{suffix}"
+        target = self._path(shard.job.key, suffix)
         draft = self.folder / f"{shard.job.key}.{secrets.token_hex(4)}{PART}"
         try:
             draft.write_bytes(encode(shard, suffix))
