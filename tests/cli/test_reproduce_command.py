@@ -10,9 +10,8 @@ from pathlib import Path
 import pytest
 
 from tiltrm.cli import main
-from tiltrm.evaluate import Store, plans
+from tiltrm.evaluate import Store, plans, tiny
 from tiltrm.evaluate.subject import examine
-from tiltrm.report import tiny
 from tiltrm.report.catalogue import ITEMS
 from tiltrm.report.names import NAMES
 
@@ -72,7 +71,10 @@ def test_a_store_that_is_full_is_only_drawn_and_a_new_one_gives_the_same(
     anew = ("--store", tmp_path / "store", "--out", tmp_path / "second")
     code, out, _ = tiltrm("reproduce", *reversed(some), "--tiny", "--device", "cpu", *anew)
     assert code == 0
-    assert "table1: 10 jobs, about 2,448 evaluations" in out
+    (said,) = (line for line in out.splitlines() if "evaluations" in line and "fig7" in line)
+    assert said.startswith("fig7: 4 jobs")  # named first, computed first
+    assert "table1: 6 jobs" in out
+    assert "to compute: 10 jobs, about 2,448 evaluations" in out
     assert contents(first) == contents(tmp_path / "second")
     assert (
         contents(everything / "out").items()

@@ -129,6 +129,15 @@ def test_what_is_done_of_a_plan_is_the_same_for_all_methods() -> None:
     assert plans.done(jobs, lambda job: job not in (lost, late)) == found
 
 
+def test_what_is_whole_of_a_plan_are_settings_with_every_fold() -> None:
+    jobs = plans.frontier(SUBJECTS["sudoku"])
+    lost = next(job for job in jobs if job.method == "ptrm" and job.fold == 3)
+    found = plans.whole(jobs, lambda job: job != lost)
+    assert found == [job for job in jobs if job.settings != lost.settings]
+    assert len(jobs) - len(found) == lost.folds
+    assert plans.whole(jobs, lambda job: False) == []
+
+
 def test_long_plans_can_be_cut_off_anywhere() -> None:
     """The frontier goes through its parts one by one, Table 1 through its seeds."""
     folds = [job.fold for job in plans.frontier(SUBJECTS["sudoku"])]

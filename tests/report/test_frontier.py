@@ -11,7 +11,7 @@ from tiltrm.evaluate.paired import by_puzzle
 from tiltrm.evaluate.store import Store
 from tiltrm.evaluate.summary import Spread, groups, identity
 from tiltrm.report import frontier, frontier_points
-from tiltrm.report.evidence import SUDOKU, Evidence, interval
+from tiltrm.report.evidence import MAZE, SUDOKU, Evidence, interval
 from tiltrm.tasks import SUDOKU as SUDOKUS
 
 from . import mock
@@ -37,6 +37,29 @@ def test_every_puzzle_counts_the_same_in_uneven_folds(tmp_path: Path) -> None:
         if point.against is not None:
             gap = ours.row.exact.mean - point.row.exact.mean
             assert point.against.difference == pytest.approx(gap)
+
+
+def test_without_a_whole_fold_the_settings_that_are_whole_are_drawn(tmp_path: Path) -> None:
+    subject = mock.subject(mock.data(tmp_path, SUDOKUS, 7), SUDOKUS)
+    full = Evidence(Store(tmp_path / "store"), "full", {SUDOKU: subject}, {MAZE: ""}, frontier=7)
+    jobs = frontier_points.plan(full, SUDOKU)
+    half = replace(full, partial=True)
+    peers = [job for job in jobs if job.method in ("ptrm", "deterministic")]
+    mock.fill(full.store, peers, {"sudoku": 7})
+    assert frontier_points.plan(half, SUDOKU) == []  # nothing of ours to compare them with
+    ours = [job for job in jobs if job.method in frontier_points.OURS]
+    mock.fill(full.store, ours, {"sudoku": 7})
+    assert set(frontier_points.plan(half, SUDOKU)) == {*peers, *ours}
+    assert frontier_points.plan(full, SUDOKU) == jobs  # this must be computed all the same
+    sheet = frontier.sheet(half)
+    lacking = len({(job.method, job.settings) for job in {*jobs} - {*peers, *ours}})
+    (note,) = (note for note in sheet.notes if "not computed yet" in note)
+    assert (
+        note == f"Sudoku-Extreme, 7 puzzles of Test: {lacking} more settings are not computed yet."
+    )
+    first = [job for job in jobs if job.fold == 0]
+    mock.fill(full.store, first, {"sudoku": 7})
+    assert frontier_points.plan(half, SUDOKU) == first  # all methods are better than all folds
 
 
 @pytest.mark.parametrize(

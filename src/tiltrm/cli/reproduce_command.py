@@ -19,7 +19,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """`tiltrm reproduce`'s flags."""
     parser.epilog = EPILOG
     add = parser.add_argument
-    add("items", nargs="+", metavar="ITEM", help=f"{', '.join(NAMES)}, or {ALL}")
+    add("items", nargs="+", metavar="ITEM", help=f"{', '.join(NAMES)}, or {ALL}; what is "
+        "named first is computed first")  # fmt: skip
     add("--store", metavar="DIR", default=STORE, help=f"folder that keeps the results ({STORE})")
     add("--out", metavar="DIR", type=Path, default=Path(OUT), help=f"folder for the page ({OUT})")
     add("--model", metavar="M", help=f"bundled name, folder or checkpoint ({MODEL})")

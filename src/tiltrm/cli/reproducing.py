@@ -11,11 +11,11 @@ from tiltrm.cli.evaluate_command import compute_jobs
 from tiltrm.cli.progress import Bar
 from tiltrm.cli.reproduce_command import DATA, MODEL
 from tiltrm.errors import DataError, SettingsError
-from tiltrm.evaluate import Job, Store, plans
-from tiltrm.report import tiny, training
+from tiltrm.evaluate import Job, Store, plans, tiny
+from tiltrm.evaluate.estimate import Cost, Prices, total
+from tiltrm.report import training
 from tiltrm.report.book import Cover
 from tiltrm.report.catalogue import ITEMS
-from tiltrm.report.estimate import Cost, Prices, total
 from tiltrm.report.evidence import SWEEP, Evidence
 from tiltrm.report.gather import VAL, Wanted, described, gather, shortened
 from tiltrm.report.names import ALL, NAMES
@@ -40,6 +40,7 @@ def reproduce(arguments: argparse.Namespace) -> int:
     if arguments.compute_only:
         print("computed; without --compute-only the same command draws")
         return 0
+    names = sorted(names, key=NAMES.index)  # as on the page
     whole = not arguments.draw_only  # then it was looked through just now
     seen = {name: evidence if whole else ITEMS[name].within(evidence) for name in names}
     left_out = [name for name in names if seen[name] is None]
@@ -81,13 +82,14 @@ def _compute(
 
 
 def _names(items: Sequence[str]) -> list[str]:
-    """The items in the order of the page, each once."""
+    """The items in the order they were named, each once: what is named first is computed first."""
     unknown = [item for item in items if item not in (*NAMES, ALL)]
     if unknown:
         raise SettingsError(
             f"items are {', '.join(NAMES)} and {ALL}, got {', '.join(map(repr, unknown))}"
         )
-    return [name for name in NAMES if name in items or ALL in items]
+    named = (name for item in items for name in (NAMES if item == ALL else (item,)))
+    return list(dict.fromkeys(named))
 
 
 def _check(arguments: argparse.Namespace) -> None:

@@ -14,7 +14,7 @@ from tiltrm.explore.plan import Adaptive
 
 __all__ = [
     "SIZES", "Size", "axes", "choose", "diagnostics", "done", "frontier", "grid", "jobs", "sweep",
-    "table1",
+    "table1", "whole",
 ]  # fmt: skip
 
 UNSEEDED = ("deterministic",)  # the same for every seed
@@ -117,6 +117,13 @@ def done(wanted: Iterable[Job], has: Callable[[Job], bool]) -> list[Job]:
     folds = {job.fold for job in wanted} - {job.fold for job in lacking if job.seed == 0}
     seeds = {job.seed for job in wanted} - {job.seed for job in lacking if job.fold in folds}
     return [job for job in wanted if job.fold in folds and job.seed in seeds]
+
+
+def whole(wanted: Iterable[Job], has: Callable[[Job], bool]) -> list[Job]:
+    """Of a plan that is half done, the settings whose every seed and fold is there."""
+    wanted = list(wanted)
+    lacking = {(job.method, job.settings) for job in wanted if not has(job)}
+    return [job for job in wanted if (job.method, job.settings) not in lacking]
 
 
 def axes(subject: Subject, size: str = "full") -> dict[str, list[Job]]:

@@ -5,7 +5,7 @@ from functools import partial
 
 from tiltrm.report import frontier_draw, paper
 from tiltrm.report.evidence import BENCHMARKS, MAZE, SUDOKU, Evidence, interval
-from tiltrm.report.frontier_points import Point, points
+from tiltrm.report.frontier_points import Point, points, settings
 from tiltrm.report.sheet import Cell, Compared, Panel, Sheet, Table
 
 HEAD = (
@@ -34,6 +34,8 @@ def sheet(evidence: Evidence) -> Sheet:
             shown += [_shown(part, point) for point in found]
             compared += _compared(part, found)
             notes += _cheaper(part, found)
+            if (lacking := settings(evidence, part) - len(found)) > 0:
+                notes.append(f"{title}: {lacking} more settings are not computed yet.")
     return Sheet(
         "frontier", "The frontier · Right answers against compute",
         "Up and to the left is better. Filled marks are all methods on the same frozen weights and "

@@ -76,7 +76,7 @@ def _scales(axes: Any, found: Sequence[Point], peers: Sequence[paper.Peer]) -> N
     axes.set_yticks([*ticks, 100], [f"{t:g}" for t in (*ticks, 100)])
     axes.set_yticks([], minor=True)
     costs = [*(p.evaluations for p in peers), *(p.evaluations for p in found)]
-    low, high = min(costs) / 1.6, max(costs) * 1.6
+    low, high = min(costs) / 2.2, max(costs) * 1.6
     axes.set_xlim(low, high)
     powers = [10.0**n for n in range(7) if low <= 10.0**n <= high]
     axes.set_xticks(powers, [f"{power:,.0f}" for power in powers])

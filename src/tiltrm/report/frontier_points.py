@@ -58,9 +58,25 @@ class Point(NamedTuple):
 
 
 def plan(evidence: Evidence, part: str) -> list[Job]:
-    """What must be computed."""
+    """What must be computed.
+
+    Where that is half done and may be drawn: all methods on some folds, else some on all folds.
+    """
+    found = evidence.asked(_wanted(evidence, part))
+    if found or not evidence.partial:
+        return found
+    found = plans.whole(_wanted(evidence, part), evidence.store.has)
+    return found if any(job.method == "adaptive" for job in found) else []
+
+
+def settings(evidence: Evidence, part: str) -> int:
+    """How many points there are when all is done."""
+    return len({(job.method, job.settings) for job in _wanted(evidence, part)})
+
+
+def _wanted(evidence: Evidence, part: str) -> list[Job]:
     limit = evidence.frontier if part == SUDOKU else None
-    return evidence.asked(plans.frontier(evidence.subjects[part], evidence.size, limit))
+    return plans.frontier(evidence.subjects[part], evidence.size, limit)
 
 
 def points(evidence: Evidence, part: str) -> list[Point]:
