@@ -160,19 +160,12 @@ def grid(subject: Subject, size: str = "full") -> list[Job]:
 
 
 def diagnostics(subject: Subject, size: str = "full") -> list[Job]:
-    """Stability, alignment and entropy with the paper's cloud (Figs. 2, 3 and 5).
-
-    On mazes at beta 0.25 too, since the paper gives its bound for both.
-    """
+    """Stability, alignment and entropy with the paper's cloud (Figs. 2, 3 and 5)."""
     own = size_of(size)
     count = own.diagnose.get(subject.task, own.diagnose["sudoku"])
     settings = {"particles": 16, "outer_steps": 48, "noises": NOISES, "rooted": own.rooted}
-    betas: tuple[dict[str, Any], ...] = ({}, {"beta": 0.25}) if subject.task == "maze" else ({},)
-    return _each(
-        jobs(subject, DIAGNOSE, _capped(DIAGNOSE, {**settings, **beta}, subject.task, own),
-             limit=count)
-        for beta in betas
-    )  # fmt: skip
+    capped = _capped(DIAGNOSE, settings, subject.task, own)
+    return jobs(subject, DIAGNOSE, capped, limit=count)
 
 
 @dataclass(frozen=True)

@@ -68,7 +68,7 @@ def table1(evidence: Evidence, part: str) -> list[Job]:
 
 def diagnostics(evidence: Evidence, part: str) -> list[Job]:
     """The job of Figs. 2 (right), 3 and 5 (left), with the paper's settings."""
-    return plans.diagnostics(evidence.subjects[part], evidence.size)[:1]
+    return plans.diagnostics(evidence.subjects[part], evidence.size)
 
 
 def axes(evidence: Evidence, part: str) -> dict[str, list[Job]]:
