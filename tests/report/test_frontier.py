@@ -65,7 +65,7 @@ def test_without_a_whole_fold_the_settings_that_are_whole_are_drawn(tmp_path: Pa
 @pytest.mark.parametrize(
     ("spent", "said"),
     [(100, "4 times fewer."), (399, "about as many."), (400, "about as many."),
-     (401, "about as many."), (1600, "4 times more.")],
+     (401, "about as many."), (1600, "4 times more."), (500_000, "1,250 times more.")],
 )  # fmt: skip
 def test_a_point_that_costs_more_is_said_to(evidence: Evidence, spent: int, said: str) -> None:
     found = frontier_points.points(evidence, SUDOKU)

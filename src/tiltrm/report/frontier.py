@@ -119,7 +119,8 @@ def _cheaper(part: str, found: Sequence[Point]) -> list[str]:
 
 def _times(fewer: float) -> str:
     """A ratio in words, from the side on which it is above 1."""
-    said = f"{max(fewer, 1 / fewer):.3g}"
+    times = max(fewer, 1 / fewer)
+    said = f"{times:,.0f}" if times >= 1000 else f"{times:.3g}"
     return "about as many" if said == "1" else f"{said} times {'fewer' if fewer > 1 else 'more'}"
 
 
