@@ -95,4 +95,4 @@ def _draw(lines: Lines, axes: Any) -> None:
         axes.axhline(goal, color=paint("soft"), linestyle=":", linewidth=1)
     axes.set(xlabel="outer step n", ylabel="exactly solved, %", ylim=(-2, 102))
     axes.set_xlim(1, len(lines["deterministic"]))
-    axes.legend(loc="lower right" if goal else "upper left")
+    axes.legend(loc="lower right", bbox_to_anchor=(1.0, 0.05))  # above the line of zeros on DF
