@@ -47,6 +47,19 @@ def test_a_folder_reads_as_the_whole_or_as_a_split(tmp_path: Path, task: Task) -
         assert torch.equal(found.questions, questions)
         assert torch.equal(found.labels(), answers)
     assert len(read(tmp_path / "data" / "test", limit=2)) == 2
+    with pytest.raises(DataError, match="expected one of train, "):  # it is a split, and not that
+        read(tmp_path / "data" / "test", split="train")
+
+
+def test_sets_follow_each_other_and_the_limit_counts_over_all(tmp_path: Path) -> None:
+    questions, answers = folder(tmp_path / "t", TOY, 3, sets=["b", "all"])
+    for name, tokens in (("inputs", questions), ("labels", answers)):
+        np.save(tmp_path / "t" / f"b__{name}.npy", tokens[1:].numpy())
+    order = torch.tensor([1, 2, 0, 1, 2])
+    for limit in (None, 1, 2, 3, 5, 9):
+        found = read(tmp_path / "t", limit=limit)
+        assert torch.equal(found.questions, questions[order][:limit])
+        assert torch.equal(found.labels(), answers[order][:limit])
 
 
 @pytest.mark.parametrize("ignored", [0, -100])
@@ -57,6 +70,12 @@ def test_ignored_labels_are_copied_from_the_question(tmp_path: Path, ignored: in
     assert torch.equal(read(tmp_path / "t").labels(), answers)
     np.save(tmp_path / "t" / "all__labels.npy", np.full_like(labels.numpy(), ignored))
     assert read(tmp_path / "t").answers is None
+
+
+def test_a_folder_need_not_name_an_ignored_label(tmp_path: Path) -> None:
+    """HRM writes null where there is none."""
+    _, answers = folder(tmp_path / "t", TOY, ignore_label_id=None)
+    assert torch.equal(read(tmp_path / "t").labels(), answers)
 
 
 @pytest.mark.parametrize("dtype", [np.uint8, np.int8, np.uint16, np.int64, np.uint64, ">i4"])
@@ -79,7 +98,9 @@ def test_every_integer_type_reads(tmp_path: Path, dtype: Any) -> None:
         (np.ones((3, 16, 1), np.int32), r"array of \(puzzle, 16\)"),
         (np.ones(16, np.int32), r"array of \(puzzle, 16\)"),
         (np.array(1), r"array of \(puzzle, 16\)"),
-        (np.full((3, 16), 2**40), "numbers as large as"),
+        (np.full((3, 16), 2**40), "numbers from 1099511627776 to 1099511627776"),
+        (np.full((3, 16), 2**16 + 1), "numbers from 65537"),  # 1 in 16 bits
+        (np.full((3, 16), 1 - 2**16), "numbers from -65535"),
         (np.full((3, 16), 2), "inputs: expected sudoku4 tokens, got others in row 1"),
         (np.full((3, 16), 7), "inputs: expected sudoku4 tokens, got others in row 1"),
         (np.zeros((3, 16), np.int32), "inputs: expected sudoku4 tokens, got others in row 1"),

@@ -2,6 +2,7 @@
 
 import gzip
 import sys
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -48,6 +49,34 @@ def test_csv_reads_with_the_task_told_from_its_size(tmp_path: Path, task: Task, 
     assert len(read(tmp_path / name, limit=2)) == 2
 
 
+def test_a_file_is_compressed_or_not_whatever_its_name(tmp_path: Path) -> None:
+    wanted = write_csv(tmp_path / "a.csv.gz", TOY)
+    (tmp_path / "a.csv.gz").rename(tmp_path / "a.csv")
+    assert same(read(tmp_path / "a.csv"), wanted)
+    (tmp_path / "b.gz").write_bytes(gzip.decompress((tmp_path / "a.csv").read_bytes()))
+    assert same(read(tmp_path / "b.gz"), wanted)
+
+
+@pytest.mark.parametrize("mark", ["", "\ufeff"], ids=["plain", "marked"])
+@pytest.mark.parametrize("end", ["\n", "\r\n", "\r"], ids=repr)
+@pytest.mark.parametrize("quote", ["", '"'], ids=["bare", "quoted"])
+def test_csv_reads_as_any_program_writes_it(
+    tmp_path: Path, mark: str, end: str, quote: str
+) -> None:
+    """With a byte order mark or without, any line ends, and quotes round all fields or none."""
+    wanted = write_csv(tmp_path / "a.csv", TOY)
+    rows = [line.split(",") for line in (tmp_path / "a.csv").read_text().splitlines()]
+    lines = [",".join(f"{quote}{field}{quote}" for field in row) for row in rows]
+    (tmp_path / "a.csv").write_bytes((mark + end.join([*lines, ""])).encode())
+    table = read(tmp_path / "a.csv")
+    assert same(table, wanted)
+    assert table.sources == ("made",) * 3  # the first column, which a mark would spoil
+    found = [entry for _, entry in read_lines(tmp_path / "a.csv")]
+    assert torch.equal(
+        torch.stack([t for t in found if isinstance(t, torch.Tensor)]), wanted.questions
+    )
+
+
 def test_csv_rows_over_several_chunks_keep_their_order_and_number(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -58,10 +87,17 @@ def test_csv_rows_over_several_chunks_keep_their_order_and_number(
     assert found.ratings is not None
     assert found.ratings.tolist() == list(range(7))
     lines = (tmp_path / "a.csv").read_text().splitlines()
-    lines[6] = "made,55..............,,5"
-    (tmp_path / "a.csv").write_text("\n".join(lines))
-    with pytest.raises(DataError, match=r"a\.csv: puzzle 6: "):
-        read(tmp_path / "a.csv")
+    _, question, answer, _ = lines[6].split(",")
+    wrong = {
+        "puzzle 6: ": f"made,55{question[2:]},{answer},5",
+        "answer of puzzle 6: expected 16 cells": f"made,{question},{answer[1:]},5",
+        "answer of puzzle 6: expected a solution": f"made,{question},{answer[::-1]},5",
+        "rating of puzzle 6: ": f"made,{question},{answer},five",
+    }
+    for said, row in wrong.items():
+        (tmp_path / "a.csv").write_text("\n".join([*lines[:6], row, *lines[7:]]))
+        with pytest.raises(DataError, match=rf"a\.csv: {said}"):
+            read(tmp_path / "a.csv")
 
 
 def test_a_csv_needs_no_answers(tmp_path: Path) -> None:
@@ -159,6 +195,25 @@ def test_an_unfinished_grid_is_one_error_and_the_next_one_still_reads() -> None:
     assert [isinstance(entry, torch.Tensor) for _, entry in found] == [False, True, False, True]
 
 
+def test_a_row_too_long_spoils_its_grid_and_short_puzzles_each_themselves() -> None:
+    """More than two rows of cells in a line are a puzzle, up to two are a row."""
+    questions, _ = made(TOY, 1)
+    rows = [questions[0][i : i + 4] for i in range(0, 16, 4)]
+    for extra in (".", "...."):
+        text = "\n".join([*rows[:3], rows[3] + extra, *rows])
+        found = read_lines(text, TOY)
+        assert [isinstance(entry, torch.Tensor) for _, entry in found] == [False, True]
+    short = read_lines("\n".join(["." * 9, "." * 15, questions[0]]), TOY)
+    assert [isinstance(entry, torch.Tensor) for _, entry in short] == [False, False, True]
+
+
+def test_bad_rows_do_not_hide_the_task_of_a_table(tmp_path: Path) -> None:
+    questions, _ = made(TOY, 2)
+    (tmp_path / "p.csv").write_text("\n".join(["question", "." * 15, *questions]))
+    found = [entry for _, entry in read_lines(tmp_path / "p.csv")]
+    assert [isinstance(entry, torch.Tensor) for entry in found] == [False, True, True]
+
+
 def test_commas_do_not_make_a_table(tmp_path: Path) -> None:
     (tmp_path / "p.txt").write_text("# hard, by hand\n" + "." * 81 + "\n")
     assert len(read(tmp_path / "p.txt")) == 1
@@ -204,11 +259,16 @@ def test_datasets_come_from_the_hub(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     wanted = write_csv(tmp_path / "train.csv", TOY)
     assert same(read("sudoku-extreme", split="train"), wanted)
     assert same(read("sudoku-extreme/train"), wanted)
+    assert same(read("sudoku-extreme", default="train"), wanted)
+    assert same(read(tmp_path, default="train"), wanted)
     write_csv(tmp_path / "test.csv", TOY)
     read("sapientinc/maze-30x30-hard-1k")
+    read("maze-hard/test", default="train")
     assert calls == [
         ("sapientinc/sudoku-extreme", "train.csv", "dataset"),
         ("sapientinc/sudoku-extreme", "train.csv", "dataset"),
+        ("sapientinc/sudoku-extreme", "train.csv", "dataset"),
+        ("sapientinc/maze-30x30-hard-1k", "test.csv", "dataset"),
         ("sapientinc/maze-30x30-hard-1k", "test.csv", "dataset"),
     ]
 
@@ -229,10 +289,11 @@ def test_the_hub_fails_kindly(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_take_keeps_the_columns_together(tmp_path: Path) -> None:
     write_csv(tmp_path / "a.csv", TOY, 5)
-    part = read(tmp_path / "a.csv").take(torch.tensor([3, 1]))
+    table = replace(read(tmp_path / "a.csv"), sources=tuple("abcde"))
+    part = table.take(torch.tensor([3, 1]))
     assert part.ratings is not None
     assert part.ratings.tolist() == [3, 1]
-    assert part.sources == ("made", "made")
+    assert part.sources == ("d", "b")
     assert TOY.is_solved(part.questions, part.labels()).all()
     assert len(part.take(slice(1))) == 1
 

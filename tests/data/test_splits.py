@@ -84,3 +84,4 @@ def test_folds_partition_the_puzzles(puzzles: int, count: int) -> None:
     assert len(parts) == count
     assert torch.equal(torch.cat(parts).sort().values, torch.arange(puzzles))
     assert max(map(len, parts)) - min(map(len, parts)) <= 1
+    assert [part[0] for part in parts] == list(range(count))  # results are stored by their fold

@@ -75,6 +75,16 @@ def test_a_resumed_run_has_every_step_once(tmp_path: Path) -> None:
     assert both == [(10, 0), (25, 1), (20, 5), (29, 6), (30, 7), (40, 8)]
 
 
+def test_what_a_resumed_run_had_lost_does_not_count(tmp_path: Path) -> None:
+    """Nor what comes before the first new line; and what was saved stays."""
+    path = tmp_path / "metrics.jsonl"
+    done = [("start", 0), ("evaluation", 10), ("train", 20), ("evaluation", 20), ("train", 30),
+            ("evaluation", 25), ("evaluation", 30), ("resume", 20), ("evaluation", 28)]  # fmt: skip
+    path.write_text("".join(json.dumps({"kind": k, "step": s}) + "\n" for k, s in done))
+    assert [r["step"] for r in training.records(path, "evaluation")] == [10, 20, 28]
+    assert [r["step"] for r in training.records(path, "train")] == [20]
+
+
 def test_steps_are_drawn_from_0_with_their_thousands(tmp_path: Path, evidence: Evidence) -> None:
     """Twice as early is half as far, so 0 must be there; and no mark is cut by the axis."""
     pytest.importorskip("matplotlib", reason="figures need matplotlib")

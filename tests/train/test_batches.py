@@ -58,6 +58,18 @@ def test_fixed_shuffles_are_so_many_in_blocks_of_any_size(
     assert len(small.questions) == len(source.questions)
 
 
+@pytest.mark.parametrize("augment", ["fixed", "moved", "fresh"])
+def test_what_is_made_beforehand_is_of_the_seed(augment: str) -> None:
+    maze = Maze(7)
+    given = Puzzles(maze, *maze.fresh(3, Generator().manual_seed(9)))
+    one, again, other = (
+        batches.source(given, toys.settings(augment=augment, shuffles=4, seed=seed), CPU).questions
+        for seed in (1, 1, 2)
+    )
+    assert torch.equal(one, again)
+    assert not torch.equal(one, other)
+
+
 def test_hints_add_clues_of_the_answer_and_nothing_else() -> None:
     """As many as were drawn, in the share of puzzles that was asked for, from 1 to the most."""
     plain, labels = draw("none")

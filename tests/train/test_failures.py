@@ -165,9 +165,9 @@ def test_a_missing_gpu(command: Command) -> None:
     ("words", "reason"),
     [
         (["--preset", "quick"], "no preset 'quick' for sudoku4"),
-        (["--task", "chess"], "no preset 'toy' for chess"),
+        (["--task", "chess"], "'chess'"),
         (["--task", "sudoku", "--preset", "fast"], "puzzle 1"),
-        (["--set", "batch=0"], "batch must be a number in"),
+        (["--set", "shuffles=0"], "shuffles must be a number in"),
         (["--set", "sched.final=0.1"], "unknown setting sched"),
         (["--set", "rate.x=1"], "rate is not a group of settings"),
         (["--set", "rate"], "--set needs KEY=VALUE"),

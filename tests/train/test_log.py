@@ -13,9 +13,10 @@ from tiltrm.errors import DataError
 from tiltrm.train import log
 from tiltrm.train.distributed import World
 from tiltrm.train.learner import Statistics
-from tiltrm.train.log import Evaluation, Log
+from tiltrm.train.log import Log
 from tiltrm.train.monitor import Report
 from tiltrm.train.pace import Pace
+from tiltrm.train.record import METRICS, Evaluation
 
 from . import toys
 
@@ -58,7 +59,7 @@ def test_every_line_is_json_and_nan_is_null(tmp_path: Path) -> None:
     record.write("start", 0, settings={"a": (1, 2), "b": math.inf})
     record.training(pace(), STATISTICS._replace(right=math.nan), 0.5)
     record.evaluation(Evaluation(5, 90.0, REPORT, REPORT._replace(halt_auroc=0.75)))
-    lines = [strict(line) for line in (tmp_path / log.METRICS).read_text().splitlines()]
+    lines = [strict(line) for line in (tmp_path / METRICS).read_text().splitlines()]
     assert lines[0] == {"kind": "start", "step": 0, "settings": {"a": [1, 2], "b": None}}
     assert lines[1] == {
         "kind": "train", "step": 5, "seconds": 90.0, "loss": 1.25, "right": None,
@@ -86,15 +87,23 @@ def _reread(record: Log, report: Report) -> Report:
 
 
 def test_a_line_cut_off_by_a_full_disk_is_removed(tmp_path: Path) -> None:
-    path = tmp_path / log.METRICS
+    path = tmp_path / METRICS
     path.write_text('{"kind": "resume", "step": 1}\n{"kind": "tr')
     record = Log(tmp_path, True)
     record.write("resume", 2)
     assert [json.loads(line)["step"] for line in path.read_text().splitlines()] == [1, 2]
 
 
-def test_a_foreign_line_is_named(tmp_path: Path) -> None:
-    (tmp_path / log.METRICS).write_text('{"kind": "resume", "step": 1}\nhello\n')
+@pytest.mark.parametrize(
+    "line",
+    [
+        "hello", "[]", '{"step": 1}', '{"kind": "train", "step": "1"}',
+        '{"kind": "evaluation", "step": 1, "seconds": 1, "val": [], "train": []}',
+        '{"kind": "resume", "step": 1, "best": null}',
+    ],
+)  # fmt: skip
+def test_a_foreign_line_is_named(tmp_path: Path, line: str) -> None:
+    (tmp_path / METRICS).write_text(f'{{"kind": "resume", "step": 1}}\n{line}\n')
     with pytest.raises(DataError, match=r"metrics.jsonl, line 2: expected a record"):
         Log(tmp_path, True).evaluations()
 

@@ -69,6 +69,31 @@ def test_rates_are_always_a_share_of_the_full_one() -> None:
         assert rates == {0.1 * factor, 0.2 * factor}
 
 
+def test_muon_steps_by_the_rate_in_every_direction_and_looks_ahead() -> None:
+    """All singular values of a wide step are near the rate; Nesterov turns before plain momentum.
+
+    After G, a gradient of -0.4 G: the momentum 0.6 x 0.4 G - 0.4 x 0.4 G still points along G, its
+    look ahead does not.
+    """
+    settings = toys.settings(rate=0.1, weight_decay=0.0, momentum=0.6, newton_schulz=5)
+    model = TRM(MIXING)
+    muon, _ = optimiser.build(model, settings)
+    weight = next(p for p in optimiser.groups(model).matrices if p.shape[0] < p.shape[1])
+    assert weight.shape[1] > 2 * weight.shape[0]
+
+    def moved(gradient: torch.Tensor) -> torch.Tensor:
+        before, weight.grad = weight.detach().clone(), gradient
+        muon.step()
+        return weight.detach() - before
+
+    steps = torch.linalg.svdvals(moved(torch.randn_like(weight))) / settings.rate
+    assert ((steps > 0.5) & (steps < 1.3)).all()
+    muon.state.clear()
+    gradient = torch.outer(torch.ones(weight.shape[0]), torch.ones(weight.shape[1]))
+    assert (moved(gradient) < 0).all()
+    assert (moved(-0.4 * gradient) > 0).all()
+
+
 def factor(progress: float, step: int = 10**6, **values: object) -> float:
     return optimiser.rate_factor(Schedule(**values), step, progress)  # type: ignore[arg-type]
 

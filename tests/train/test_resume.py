@@ -72,6 +72,18 @@ def test_run_saves_stops_and_goes_on(tmp_path: Path, monkeypatch: pytest.MonkeyP
     assert done.pace.step == 30
 
 
+def test_a_run_that_is_done_by_the_clock_stays_done(tmp_path: Path) -> None:
+    """It ended early, to leave time for a last look that then took less than was thought."""
+    run = toys.trainer(tmp_path, minutes=1.0)
+    run.pace.step, run.pace.seconds, run.pace.aside, run.pace.closing = 9, 40.0, 8.0, 15.0
+    run.save()
+    again = toys.trainer(tmp_path, minutes=1.0)
+    assert again.resume()
+    assert again.pace.progress == 48 / 45
+    again.run()
+    assert again.pace.step == 9
+
+
 def test_the_carry_of_a_saved_run_starts_anew(tmp_path: Path) -> None:
     run = toys.trainer(tmp_path)
     toys.advance(run, 3)
@@ -85,8 +97,12 @@ def test_there_is_nothing_to_resume_at_first(tmp_path: Path) -> None:
 
 def test_a_fresh_run_does_not_overwrite_another(tmp_path: Path) -> None:
     toys.trainer(tmp_path, steps=3).run()
-    with pytest.raises(SettingsError, match=r"holds a run at step 3; add --resume"):
-        toys.trainer(tmp_path).run()
+    said = (tmp_path / "metrics.jsonl").read_text()
+    other = toys.trainer(tmp_path)
+    for begin in (other.run, lambda: other.begin_with(tmp_path / "best")):
+        with pytest.raises(SettingsError, match=r"holds a run at step 3; add --resume"):
+            begin()
+    assert (tmp_path / "metrics.jsonl").read_text() == said
 
 
 def test_only_the_newest_state_is_kept_and_other_folders_left_alone(tmp_path: Path) -> None:

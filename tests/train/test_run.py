@@ -16,7 +16,7 @@ from tiltrm.data import read
 from tiltrm.data.splits import checksum
 from tiltrm.errors import SettingsError
 from tiltrm.model import load
-from tiltrm.train import log, loop, state
+from tiltrm.train import log, loop, monitor, state
 from tiltrm.train.distributed import World
 from tiltrm.train.learner import statistics
 from tiltrm.train.pace import Pace
@@ -67,6 +67,40 @@ def test_the_clock_counts_what_is_no_training_and_leaves_time_for_the_end() -> N
     with pace.apart():
         time.sleep(0.02)
     assert 7.02 <= pace.aside < 8
+
+
+def test_looks_scans_and_saves_come_at_their_times(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """By a clock on which ten steps take ten seconds, and everything else takes ten as well."""
+    monkeypatch.setattr(loop, "PATIENCE", float("inf"))
+    monkeypatch.setattr(Pace, "since", lambda *_: 10.0)
+    run = toys.trainer(
+        tmp_path, steps=100, evaluate_every=25.0, save_every=35.0,
+        scan={"every": 45.0, "puzzles": 2, "particles": 2, "outer_steps": 2},
+    )  # fmt: skip
+    done: dict[str, list[int]] = {"evaluate": [], "save": [], "scan": []}
+
+    def noting(name: str) -> None:
+        real = getattr(run, name)
+        monkeypatch.setattr(run, name, lambda: done[name].append(run.pace.step) or real())
+
+    for name in done:
+        noting(name)
+    run.run()
+    assert done == {"evaluate": [30, 60, 90, 100], "save": [40, 80, 100], "scan": [50, 100]}
+    assert (run.pace.seconds, run.pace.aside) == (100.0, 90.0)
+
+
+def test_the_last_look_is_expected_to_take_what_its_evaluations_cost(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """16 puzzles x 2 outer steps against 10 steps of 8 rows x 4 outer steps, which took 10 s."""
+    monkeypatch.setattr(loop, "PATIENCE", float("inf"))
+    monkeypatch.setattr(Pace, "since", lambda *_: 10.0)
+    run = toys.trainer(tmp_path, steps=10, depth={"start": [2, 2], "end": [2, 2]})
+    run.run()
+    assert run.pace.closing == pytest.approx(10 * (16 * 2) / (10 * 8 * 4))
 
 
 def test_a_piece_is_a_part_of_the_plan(words: list[str], tmp_path: Path) -> None:
@@ -189,6 +223,25 @@ def test_only_a_better_model_replaces_the_best(tmp_path: Path) -> None:
     run.evaluate()
     first = load(tmp_path / "best").embedding
     assert torch.equal(first, run.learner.ema.average[0].bfloat16().float())
+    run.pace.step = 7
+    run.evaluate()  # as good, and later: the first stays
+    assert "# sudoku4, 0 steps" in (tmp_path / "best" / "CARD.md").read_text()
+
+
+def test_val_and_as_many_training_puzzles_are_looked_at(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run, real = toys.trainer(tmp_path), monitor.evaluate
+    seen: list[torch.Tensor] = []
+
+    def evaluate(model: Any, puzzles: Any, **options: Any) -> Any:
+        seen.append(puzzles.questions)
+        return real(model, puzzles, **options)._replace(cells=float(len(seen)))
+
+    monkeypatch.setattr(monitor, "evaluate", evaluate)
+    run.evaluate()
+    assert torch.equal(torch.cat(seen), toys.puzzles().questions[:16])  # 8 of val, then train
+    assert [records(tmp_path)[-1][name]["cells"] for name in ("val", "train")] == [1, 2]
 
 
 def test_statistics_are_shares_of_the_rows_that_halted() -> None:

@@ -100,6 +100,7 @@ def _tokens(path: str, cells: int, limit: int | None) -> Tensor:
     if found.ndim != 2 or found.shape[1] != cells or not len(found):
         raise DataError(f"{path}: expected an array of (puzzle, {cells}), got {found.shape}")
     part = found[:limit]
-    if part.min() < -(2**15) or part.max() >= 2**15:
-        raise DataError(f"{path}: expected token ids, got numbers as large as {part.max()}")
+    low, high = part.min(), part.max()
+    if low < -(2**15) or high >= 2**15:
+        raise DataError(f"{path}: expected token ids, got numbers from {low} to {high}")
     return torch.from_numpy(part.astype(np.int16))

@@ -19,15 +19,17 @@ def read(
     task: Task | None = None,
     split: str | None = None,
     limit: int | None = None,
+    *,
+    default: str = "test",
 ) -> Puzzles:
     """Puzzles of a CSV or text file, of a folder, or of a dataset ('sudoku-extreme/test').
 
-    `split` names a part of a folder or dataset ('test' where a dataset is given without one),
-    `limit` stops after so many puzzles. The task is told from the content where None.
+    `split` names a part of a folder or dataset, `default` the part where none is named. `limit`
+    stops after so many puzzles. The task is told from the content where None.
     """
     if limit is not None and limit < 1:
         raise SettingsError(f"limit must be at least 1, got {limit}")
-    path = _locate(path_or_name, split)
+    path = _locate(path_or_name, split, default)
     with _naming(path):
         if os.path.isdir(path):
             return npy.read(path, task, limit)
@@ -51,25 +53,25 @@ def _naming(path: Path) -> Iterator[None]:
         raise DataError(f"{path}: {error}") from error
 
 
-def _locate(path_or_name: files.Name, split: str | None) -> Path:
+def _locate(path_or_name: files.Name, split: str | None, default: str) -> Path:
     """The file or NPY folder that is meant."""
     name = os.fspath(path_or_name)
     if os.path.isdir(name):
-        return _in_folder(Path(name), split)
+        return _in_folder(Path(name), split, default)
     if os.path.exists(name):
         return Path(name)
     dataset, _, part = name.rpartition("/")
     for repository, chosen in ((hub.repository(name), split), (hub.repository(dataset), part)):
         if repository is not None:
-            return hub.fetch(repository, chosen or "test")
+            return hub.fetch(repository, chosen or default)
     known = ", ".join(hub.REPOSITORIES)
     raise DataError(f"expected a file, a folder or a dataset ({known}), got {name[:200]!r}")
 
 
-def _in_folder(folder: Path, split: str | None) -> Path:
+def _in_folder(folder: Path, split: str | None, default: str) -> Path:
     if split is None and os.path.exists(folder / npy.DESCRIPTION):
         return folder
-    part = split or "test"
+    part = split or default
     choices = (folder / part, folder / f"{part}.csv", folder / f"{part}.csv.gz")
     for choice in choices:
         if os.path.exists(choice):

@@ -18,14 +18,21 @@ CHUNK = 10_000  # rows encoded at once: as text they take twenty times the memor
 
 def is_header(line: str) -> bool:
     """Whether the first line of a file makes it a table of puzzles."""
-    return "question" in (name.strip().lower() for name in line.split(","))
+    try:
+        return "question" in _names(next(csv.reader([line]), []))
+    except csv.Error:
+        return False
+
+
+def _names(header: Sequence[str]) -> list[str]:
+    return [name.strip().lower() for name in header]
 
 
 def rows(lines: Iterable[str]) -> Iterator[dict[str, str]]:
     """The rows of a CSV file by the names of its columns; raises DataError on a broken one."""
     reader = csv.reader(lines, strict=True)
     try:
-        header = [name.strip().lower() for name in next(reader, [])]
+        header = _names(next(reader, []))
         if "question" not in header or len(set(header)) < len(header):
             raise DataError(f"expected a CSV with one column 'question', got {header[:8]}")
         for row in filter(None, reader):  # a blank line is an empty row

@@ -13,7 +13,7 @@ from tiltrm.report import paper
 from tiltrm.report.evidence import Evidence, percent
 from tiltrm.report.sheet import Cell, Compared, Panel, Sheet, Table
 from tiltrm.report.style import LOOKS, SERIES, paint
-from tiltrm.train.log import METRICS
+from tiltrm.train.record import METRICS
 
 WAYS = ("guided", "unguided", "deterministic")
 Record = dict[str, Any]
@@ -36,6 +36,8 @@ def records(path: Path, *kinds: str) -> list[Record]:
             kind, step = record["kind"], record["step"]
             if kind == "start" and step == 0:
                 found, reached = [], {}
+            elif kind == "resume":  # what was done after the saved state is lost
+                found = [old for old in found if old["step"] <= step]
             if kind in kinds:
                 if step <= reached.get(kind, -1):
                     found = [old for old in found if old["kind"] != kind or old["step"] < step]

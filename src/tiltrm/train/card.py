@@ -11,7 +11,7 @@ import torch
 from tiltrm.data import Puzzles
 from tiltrm.data.splits import checksum
 from tiltrm.provenance import commit, device_name, release
-from tiltrm.train.log import Evaluation
+from tiltrm.train.record import Evaluation
 from tiltrm.train.settings import Settings
 
 

@@ -6,29 +6,19 @@ import shutil
 import sys
 import time
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from tiltrm.errors import DataError
 from tiltrm.train.board import Board
 from tiltrm.train.learner import Statistics
-from tiltrm.train.monitor import Report
 from tiltrm.train.pace import Pace
+from tiltrm.train.record import METRICS, SCANS, Evaluation, Record, mend, records, replace
 
-METRICS, SCANS = "metrics.jsonl", "scan.jsonl"
 BAR = 20  # characters
 
 
-class Evaluation(NamedTuple):
-    """One evaluation on record."""
-
-    step: int
-    seconds: float  # of training
-    val: Report
-    train: Report
-
-
 class Log:
-    """Appends to files in the run's folder and writes progress to stderr; only the leader does."""
+    """The files in the run's folder, and progress on stderr; only the leader reads and writes."""
 
     def __init__(self, folder: Path, leads: bool, board: Board | None = None) -> None:
         self.folder, self.leads, self.board = folder, leads, board
@@ -37,7 +27,7 @@ class Log:
             try:
                 folder.mkdir(parents=True, exist_ok=True)
                 for name in (METRICS, SCANS):
-                    _mend(folder / name)
+                    mend(folder / name)
             except OSError as error:
                 raise DataError(f"expected a folder to write at {folder}, got: {error}") from None
 
@@ -85,28 +75,40 @@ class Log:
 
     def evaluations(self) -> list[Evaluation]:
         """The evaluations on record since the run last began at step 0."""
-        found: list[Evaluation] = []
-        path = self.folder / METRICS
-        for number, line in enumerate(_lines(path), 1):
-            try:
-                record = json.loads(line)
-                if record["kind"] == "start" and record["step"] == 0:
-                    found = []
-                elif record["kind"] == "evaluation":
-                    reports = (_report(record[name]) for name in ("val", "train"))
-                    found.append(Evaluation(record["step"], record["seconds"], *reports))
-            except (ValueError, KeyError, TypeError) as error:
-                raise DataError(
-                    f"{path}, line {number}: expected a record of this program, got {error!r}; "
-                    "mend or remove the line"
-                ) from None
+        return [record["found"] for record in self._current() if record["kind"] == "evaluation"]
+
+    def best(self) -> float:
+        """The best accuracy on val, -1 where none is on record: that of the weights in `best/`."""
+        known = [each.val.final for each in self.evaluations()]
+        known += [record["best"] for record in self._current() if record["kind"] == "resume"]
+        return max(known, default=-1.0)
+
+    def begin(self, step: int, settings: Record) -> None:
+        """The run begins or goes on. At step 0, what stands above these lines counts no more."""
+        if step == 0 and (self.folder / SCANS).exists():
+            self.write("start", step, SCANS)
+        self.write("start", step, settings=settings)
+
+    def rewind(self, step: int) -> None:
+        """Drop what was recorded after this step: it is lost, and will be done again.
+
+        A file is replaced in one move. Killed at any moment, it is as before or as it should be.
+        Proved by tests/train/test_rewind.py.
+        """
+        for path in (self.folder / name for name in (METRICS, SCANS) if self.leads):
+            lines = list(records(path))
+            kept = [line for line, record in lines if record["step"] <= step]
+            if len(kept) < len(lines):
+                replace(path, kept)
+
+    def _current(self) -> list[Record]:
+        """What is on record since the run last began at step 0."""
+        found: list[Record] = []
+        for _, record in records(self.folder / METRICS) if self.leads else ():
+            if record["kind"] == "start" and record["step"] == 0:
+                found = []
+            found.append(record)
         return found
-
-
-def _report(values: dict[str, Any]) -> Report:
-    """A report as `Log.evaluation` wrote it."""
-    known = {name: math.nan if value is None else value for name, value in values.items()}
-    return Report(**known | {"exact": {int(n): v for n, v in values["exact"].items()}})
 
 
 def progress_line(pace: Pace, statistics: Statistics, tflops: float) -> str:
@@ -134,18 +136,3 @@ def plain(value: Any) -> Any:
     if isinstance(value, list | tuple):
         return [plain(inner) for inner in value]
     return None if isinstance(value, float) and not math.isfinite(value) else value
-
-
-def _lines(path: Path) -> list[str]:
-    try:
-        return path.read_text("utf-8").splitlines() if path.exists() else []
-    except (OSError, ValueError) as error:
-        raise DataError(f"the record {path} cannot be read: {error}") from None
-
-
-def _mend(path: Path) -> None:
-    """Cut off a last line that a full disk left half-written."""
-    if path.exists():
-        data = path.read_bytes()
-        if data and not data.endswith(b"\n"):
-            path.write_bytes(data[: data.rfind(b"\n") + 1])

@@ -15,8 +15,9 @@ from tiltrm.model.flops import evaluation_flops
 from tiltrm.train import card, distributed, guard, keep, monitor, state
 from tiltrm.train.board import Board
 from tiltrm.train.learner import Learner, statistics
-from tiltrm.train.log import SCANS, Evaluation, Log
+from tiltrm.train.log import Log
 from tiltrm.train.pace import Pace
+from tiltrm.train.record import SCANS, Evaluation
 from tiltrm.train.scan import scan
 from tiltrm.train.settings import Settings, differences
 
@@ -48,22 +49,27 @@ class Trainer:
 
     def resume(self) -> bool:
         """Continue from the newest saved state in the run's folder, if there is one."""
-        keep.recover(self.folder)
+        if self.world.leads:
+            keep.recover(self.folder)
         saved = state.latest(self.folder)
         if saved is None:
             return False
         meta = state.restore(saved, self.learner.live)
         self.resumed = True
-        self.pace.step, self.pace.seconds = meta["step"], meta["seconds"]
-        self.pace.aside = meta.get("aside", 0.0)
-        # A kill after an evaluation and before the next save leaves the record ahead of the state.
-        self.best = max([meta["best"], *(each.val.final for each in self.log.evaluations())])
+        self.pace.go_on(meta)
+        # A kill after an evaluation and before the next save leaves record and `best/` ahead of
+        # the state. The weights stay: their accuracy is noted before their evaluation is dropped.
+        self.best = max(meta["best"], self.log.best())
         changed = differences(meta["settings"], asdict(self.settings))
-        self.log.write("resume", self.pace.step, seconds=self.pace.seconds, changed=changed)
+        self.log.write(
+            "resume", self.pace.step, seconds=self.pace.seconds, best=self.best, changed=changed
+        )
+        self.log.rewind(self.pace.step)
         return True
 
     def begin_with(self, folder: Path) -> None:
         """Take the weights of a saved model for a start; moments, average and clock are new."""
+        self._refuse_to_overwrite()
         found = native.load_folder(folder, self.device, torch.float32)
         if found.config != self.settings.model:
             raise SettingsError(
@@ -76,7 +82,7 @@ class Trainer:
     def run(self, *, stop: Stop = lambda: False) -> monitor.Report:
         """Train to the end of the plan, or until `stop` says so; all is saved on return."""
         self._refuse_to_overwrite()
-        self.log.write("start", self.pace.step, settings=asdict(self.settings))
+        self.log.begin(self.pace.step, asdict(self.settings))
         try:
             return self._run(stop)
         except torch.OutOfMemoryError:
@@ -129,12 +135,9 @@ class Trainer:
 
     def save(self) -> None:
         """Write the state. The carry starts anew, since it is too large to be written."""
-        pace = self.pace
-        meta = {
-            "step": pace.step, "seconds": pace.seconds, "aside": pace.aside, "best": self.best,
-            "settings": asdict(self.settings),
-        }  # fmt: skip
-        with pace.apart():
+        counters = self.pace.counters()
+        meta = counters | {"best": self.best, "settings": asdict(self.settings)}
+        with self.pace.apart():
             tensors = state.collect(self.learner.live)
             if self.world.leads:
                 state.write(self.folder, meta, tensors)

@@ -1,8 +1,9 @@
 """How far a run is: by steps, or by a clock that counts evaluations, scans and saves as well."""
 
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from typing import Any
 
 import torch
 
@@ -21,6 +22,15 @@ class Pace:
         self.seconds = 0.0  # of training
         self.aside = 0.0  # of evaluations, scans and saves
         self.closing = 0.0  # what the last evaluation is expected to take
+
+    def counters(self) -> dict[str, Any]:
+        """What a saved state keeps. With `closing`, a run that is done stays done."""
+        return {name: getattr(self, name) for name in ("step", "seconds", "aside", "closing")}
+
+    def go_on(self, saved: Mapping[str, Any]) -> None:
+        """Take up the counters of a saved state; older ones lack the last two."""
+        self.step, self.seconds = saved["step"], saved["seconds"]
+        self.aside, self.closing = saved.get("aside", 0.0), saved.get("closing", 0.0)
 
     @property
     def progress(self) -> float:
