@@ -1,6 +1,7 @@
 """Alignment on hand-made clouds, against loops over particles and over all sets of them."""
 
 import math
+from collections.abc import Callable
 from itertools import product
 
 import pytest
@@ -9,8 +10,6 @@ from torch import Tensor
 
 from tiltrm.diagnose import alignment
 from tiltrm.statistics import auroc
-
-DRAW = torch.Generator().manual_seed(0)
 
 
 def clouds(count: int, particles: int = 6, scale: float = 2.0) -> tuple[Tensor, Tensor, Tensor]:
@@ -138,18 +137,22 @@ def test_a_dead_particle_changes_nothing() -> None:
     assert torch.allclose(alignment.even(more[1])[:, :6].exp(), torch.tensor(1 / 6).double())
 
 
-def test_descent_follows_every_line_to_its_end() -> None:
-    right = torch.rand(20, 4, 5, generator=DRAW) < 0.3
-    ancestors = torch.randint(0, 5, (20, 4, 5), generator=DRAW)
-    got = alignment.descent(right, ancestors)
+@pytest.mark.parametrize("rise", [torch.log, torch.logit, lambda eta: 3 * eta, torch.exp])
+def test_a_calibrated_guide_is_aligned(rise: Callable[[Tensor], Tensor]) -> None:
+    """Lemma 5.4, exactly: a state that succeeds with chance eta is two, of weight eta and 1 - eta.
 
-    def solves(p: int, n: int, s: int) -> bool:
-        if n == 3:
-            return bool(right[p, n, s])
-        children = [c for c in range(5) if int(ancestors[p, n, c]) == s]
-        if not children:
-            return bool(right[p, n, s])
-        return any(solves(p, n + 1, c) for c in children)
-
-    for p, n, s in product(range(20), range(4), range(5)):
-        assert bool(got[p, n, s]) == solves(p, n, s)
+    Any rising function of eta, at every t of the tilting path, has Cov(Y, q) = Cov(eta, q) >= 0.
+    """
+    log_weights, drawn, _ = clouds(50)
+    eta = torch.sigmoid(drawn)
+    twice = torch.cat((log_weights + eta.log(), log_weights + (-eta).log1p()), -1)
+    score = rise(eta).repeat(1, 2)
+    success = torch.arange(12) < 6
+    gaps = alignment.gap_path(twice, score, success.expand(50, -1), 2.0, 9)
+    assert (gaps > 0).all()
+    for t, gap in zip(alignment.times(2.0, 9), gaps, strict=True):
+        one = alignment.tilt(log_weights, rise(eta), t)
+        chance = alignment.mean(one, eta)
+        covariance = alignment.mean(one, eta * rise(eta)) - chance * alignment.mean(one, rise(eta))
+        assert torch.allclose(chance * (1 - chance) * gap, covariance)
+        assert torch.allclose(chance, alignment.mass(alignment.tilt(twice, score, t), success))

@@ -52,6 +52,19 @@ def test_contraction_is_zero_where_nothing_moves_and_positive_where_the_cloud_sh
         assert got == pytest.approx(0.0, abs=1e-7) if sign == 0 else got > 0.1
 
 
+def test_the_histogram_of_contraction_spans_from_minus_one_to_one() -> None:
+    terminal = torch.tensor([1.0, 0.8, 0.5, 0.3, 0.0])[:, None]
+    path = torch.tensor([0.0, 0.3, 0.5, 0.8, 1.0])[:, None]  # contraction -1, -.5, 0, .5, 1
+    answers = torch.ones(5, 1).long()
+    study = Uncertainty()
+    study.add(terminal, path, answers, torch.ones(5, 1).bool(), answers)
+    found = study.figures()["contraction"]
+    assert [place for place, count in enumerate(found["solved"]["histogram"]) if count] == [
+        0, 10, 20, 30, 39,
+    ]  # fmt: skip
+    assert sum(found["unsolved"]["histogram"]) == 0
+
+
 def test_aurocs_count_pairs_of_free_cells() -> None:
     terminal, path = torch.rand(2, PUZZLES, CELLS, generator=DRAW).mul(8).round().div(8)
     answers = torch.randint(0, 2, (PUZZLES, CELLS), generator=DRAW)
@@ -98,6 +111,8 @@ def test_upper_decile_of_puzzles() -> None:
     study = Uncertainty()
     study.add(entropy, entropy, answers, torch.ones(20, 2).bool(), labels)
     whole = study.figures()["puzzles_by_entropy"]["terminal"]
-    assert whole["abstain_on_top"]["accuracy"] == 1.0
+    assert whole["abstain_on_top"] == {
+        "share": 0.1, "threshold": pytest.approx(17 / 20), "coverage": 0.9, "accuracy": 1.0,
+    }  # fmt: skip
     assert whole["auroc"] == 1.0
     assert sum(study.figures()["contraction"]["solved"]["histogram"]) == 18

@@ -11,8 +11,11 @@ from torch import Tensor
 
 import tiltrm
 from tiltrm.diagnose import VERDICTS, run
+from tiltrm.diagnose.entropy import along_path
+from tiltrm.diagnose.watching import Watched, watch
 from tiltrm.errors import PuzzleError, SettingsError
 from tiltrm.explore import Exploration, guides
+from tiltrm.model.base import State
 from tiltrm.model.trm import TRM, TRMConfig
 from tiltrm.tasks import MAZE, Sudoku
 
@@ -76,6 +79,72 @@ def test_accuracies_are_those_of_the_clouds() -> None:
     assert study["gap"][-1] > 0
     assert study["largest_excess_over_bound"] <= 1e-12
     assert found["entropy"]["mean"]["contraction"] > 0
+
+
+def test_given_cells_are_left_out_of_the_entropy(toy: TRM) -> None:
+    """A task that gives all cells but the first leaves the entropy of that cell."""
+
+    class First(AllOnes):
+        def given(self, puzzle: Tensor) -> Tensor:
+            return torch.arange(puzzle.shape[-1]).expand_as(puzzle) > 0
+
+    tokens, labels = sudokus(3)
+    whole, first = (
+        tiltrm.diagnose(toy, tokens, labels, task=task, settings=SMALL, rooted=0).figures["entropy"]
+        for task in (None, First())
+    )
+    seen = list[Watched]()
+    watch(toy, tokens, SMALL, {"halting": guides.halting(toy)}, seen.append, seed=0)
+    score = torch.cat([part.scores["halting"] for part in seen])
+    log_weights = torch.log_softmax(SMALL.beta * score.double().cumsum(1), -1)
+    terminal, path = along_path(torch.cat([part.answers for part in seen]), log_weights, 6)
+    for found, cells in ((whole, slice(None)), (first, slice(0, 1))):
+        assert found["mean"]["terminal"] == pytest.approx(float(terminal[:, cells].mean()))
+        assert found["mean"]["path"] == pytest.approx(float(path[:, cells].mean()))
+    assert whole["mean"]["path"] != pytest.approx(first["mean"]["path"])
+
+
+def test_survival_behind_the_verdict_is_that_of_the_figures() -> None:
+    """Every rooted puzzle has two states: at its first supervision end, and at the last step."""
+    settings = Exploration(particles=3, outer_steps=5, noise=0.7)
+    found = tiltrm.diagnose(Wells(), puzzles(4, 2)[0], settings=settings, rooted=4).figures
+    (tube,) = (
+        tube for tube in found["stability"]["tubes"] if (tube["alpha"], tube["noise"]) == (1.0, 0.7)
+    )
+    assert tube["states"] == 8
+    assert 0.0 < tube["survival"] < 1.0
+    assert found["behind_the_verdict"]["means"]["survival"] == pytest.approx(tube["survival"])
+
+
+@pytest.mark.usefixtures("one_thread")
+def test_running_out_of_memory_counts_nothing_twice() -> None:
+    """A chunk that fails halfway begins again, smaller, and its first steps are forgotten."""
+
+    class Cramped(Wells):
+        calls = 0
+
+        def refine(self, inputs: Tensor, state: State) -> Tensor:
+            self.calls += 1
+            if self.calls == 6:  # in the third outer step of the first chunk
+                raise torch.OutOfMemoryError("no room")
+            return super().refine(inputs, state)
+
+    tokens, labels = puzzles(6, 3)
+    plain, cramped = (
+        tiltrm.diagnose(model, tokens, labels, settings=SMALL, rooted=0)
+        for model in (Wells(), Cramped())
+    )
+    assert cramped.puzzles == 6
+    assert cramped.figures["accuracy"] == plain.figures["accuracy"]
+    for name, value in plain.figures["alignment"]["halting"].items():
+        assert cramped.figures["alignment"]["halting"][name] == pytest.approx(value, nan_ok=True)
+
+
+def test_without_rooted_puzzles_nothing_is_said_of_stability() -> None:
+    found = tiltrm.diagnose(Wells(), puzzles(2, 1)[0], settings=SMALL, rooted=0)
+    assert found.figures["stability"] == {"rho": {}, "tubes": []}
+    assert "survival" not in found.words()
+    assert "stability from 0 states" in found.words()
 
 
 def test_several_guides_are_judged_on_one_run(toy: TRM) -> None:

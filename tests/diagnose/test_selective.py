@@ -35,6 +35,8 @@ def test_abstaining_on_the_top_drops_the_highest() -> None:
     assert cut.threshold == pytest.approx(17 / 20)
     assert keep_up_to(table(value, right), cut.threshold)[1:] == (0.9, 1.0)
     assert abstain_top(table(value, right), 0.0).accuracy == pytest.approx(0.9)
+    odd = torch.arange(15.0)
+    assert abstain_top(table(odd, odd < 14), 0.1).threshold == 13  # of 1.5 puzzles one is left out
     with pytest.raises(SettingsError, match="share"):
         abstain_top(table(value, right), 1.0)
 
@@ -51,6 +53,9 @@ def test_calibration_by_trying_every_threshold() -> None:
     assert got.coverage == pytest.approx(float((value <= got.threshold).double().mean()))
     assert calibrate(table(value, right), 0.009).threshold == -math.inf  # 1/101 is more than that
     assert "at most 0.1" in got.statement
+    for count, threshold in ((18, -math.inf), (19, 18.0)):  # (0 + 1) / 20 is 0.05, and enough
+        faultless = torch.arange(float(count))
+        assert calibrate(table(faultless, faultless >= 0), 0.05).threshold == threshold
 
 
 @pytest.mark.parametrize("risk", [0.05, 0.2])

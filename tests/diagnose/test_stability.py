@@ -1,17 +1,21 @@
 """Stability on linear maps: norms are known, and survival can be integrated numerically."""
 
 import math
+from functools import partial
 
 import pytest
 import torch
-from tests.diagnose.wells import Linear
+from tests.diagnose.wells import Linear, Wells
 from torch import Tensor
 
-from tiltrm.diagnose.lipschitz import along, local_norm, secants
+from tiltrm.diagnose.lipschitz import along, directions, local_norm, secants
 from tiltrm.diagnose.stability import Stability, deviations, inner_path
 from tiltrm.diagnose.tube import Tube, deviation_bound, exit_bound, first_exit, in_tube
+from tiltrm.explore.keys import derive
 from tiltrm.model.base import State
+from tiltrm.model.layers import Attention
 from tiltrm.model.trm import TRM, TRMConfig
+from tiltrm.model.twin import plain_twin
 
 RHO, SIGMA, STEPS = 0.7, 0.5, 5
 KEY = torch.tensor(7)
@@ -80,6 +84,22 @@ def test_first_exit_and_in_tube_by_loops() -> None:
             assert float(inside[m - 1]) == pytest.approx(float(row[m - 1]) ** 2 / 1.44 * stays)
 
 
+def test_on_the_edge_is_in_the_tube() -> None:
+    """Eq. 13 has |e_m| > r."""
+    assert first_exit(torch.tensor([[1.0, 1.0], [1.0, 1.1]]), 1.0).tolist() == [3, 2]
+
+
+def test_one_direction_that_stretches_takes_the_bound_away() -> None:
+    for local, bound in ((0.9, True), (1.0, False), (3.0, False)):
+        tube = Tube(0.1, 1.0, 2)
+        tube.add(torch.full((4, 2), 0.1), 10, rho=0.5, local=local)
+        found = tube.figures()
+        assert found["secant_bound"] is not None
+        assert (found["bound"] is not None) is bound
+        assert (found["exit_bound"] is not None) is bound
+        assert ("fails" in found["hypothesis"]) is not bound
+
+
 def test_bounds_say_nothing_where_the_map_stretches() -> None:
     assert deviation_bound(0.3, 10, 1.0, 3) is None
     assert exit_bound(0.3, 10, math.nan, 3, 1.0) is None
@@ -120,6 +140,46 @@ def test_power_iteration_finds_the_direction_that_secants_miss() -> None:
     assert tube["bound"] is None  # whatever the secants say
 
 
+def test_rho_is_the_largest_of_all_secants() -> None:
+    """The paper's estimate: the maximum over probes at every point z_0, ..., z_M."""
+    values = torch.linspace(0.1, 2.0, 12)
+    model = Linear(torch.diag(values), inner_steps=3)
+    inputs, state = origin(model)
+    points = inner_path(model, inputs, state)
+
+    def update(points: Tensor) -> Tensor:
+        return model.refine(inputs, State(points, points))
+
+    found = secants(update, points, 0.7, KEY)
+    for number in range(4):
+        keys = derive(KEY, number, torch.arange(16))
+        stretched = (values[:, None] * directions(keys, points)).square().sum((-2, -1)).sqrt()
+        assert float(found[number]) == pytest.approx(float(stretched.max()), rel=1e-4)
+
+
+def test_secants_are_as_long_as_the_tube_is_wide() -> None:
+    """r = alpha sqrt(L D). A bent map has another slope on longer secants; a linear one has not."""
+    model = Wells()
+    inputs = model.embed(torch.tensor([1, 1, 1, 2, 2, 1]))
+    state = model.start(inputs)
+
+    def update(points: Tensor) -> Tensor:
+        return model.refine(inputs, State(points, points))
+
+    path = inner_path(model, inputs, state)
+    study = Stability(model, (0.1,), alphas=(0.5, 1.5), rollouts=2)
+    wanted = [
+        float(secants(update, path, alpha * math.sqrt(6), derive(KEY, 1, number)).max())
+        for number, alpha in enumerate((0.5, 1.5))
+    ]
+    probed = study.probe(inputs, state, KEY)
+    assert probed.rho == pytest.approx(wanted)
+    assert wanted[0] > 1.2 * wanted[1]
+    steepest = local_norm(update, path[:-1], derive(KEY, 2))  # where the map is applied
+    assert probed.local == pytest.approx(float(steepest.max()))
+    assert float(steepest.max()) > 2 * float(local_norm(update, path[-1:], KEY))
+
+
 def test_deviations_beyond_the_secants_are_told() -> None:
     for rho, beyond in ((0.7, False), (0.3, True)):  # the map stretches by 0.5
         tube = Tube(0.1, 3.0, 4)
@@ -135,6 +195,9 @@ def test_gain_along_the_path() -> None:
     path = inner_path(model, *origin(model))
     assert along(path).tolist() == pytest.approx([RHO] * (STEPS - 1), rel=1e-4)
     assert along(path[:1].expand(3, -1, -1)).isnan().all()
+    trembling = 100.0 + torch.tensor([0.0, 1e-5, 0.0])[:, None, None].expand(3, 4, 1)
+    assert trembling.diff(dim=0).abs().min() > 0
+    assert along(trembling).isnan().all()  # rounding has no direction
 
 
 @pytest.mark.parametrize("token_mixing", [True, False])
@@ -148,12 +211,48 @@ def test_local_norm_is_that_of_the_whole_jacobian(token_mixing: bool) -> None:
     inputs = model.embed(torch.tensor([1, 2, 3]))
     state = model.start(inputs)
 
-    def update(points: Tensor) -> Tensor:
+    def update(points: Tensor, model: TRM = model) -> Tensor:
         return model.refine(inputs, State(state.answer.expand_as(points), points))
 
     points = inner_path(model, inputs, state)[:2]
-    found = local_norm(update, points, KEY, iterations=60)
+    found = local_norm(partial(update, model=plain_twin(model)), points, KEY, iterations=60)
     for point, got in zip(points, found, strict=True):
         whole = torch.autograd.functional.jacobian(lambda z: update(z[None])[0], point)
         exact = torch.linalg.matrix_norm(whole.view(24, 24), 2)
         assert float(got) == pytest.approx(float(exact), rel=1e-3)
+
+
+class Borrowed:
+    """Not one of ours, though its attention is torch's own."""
+
+    def __init__(self, model: TRM) -> None:
+        self.model, self.inner_steps = model, model.inner_steps
+
+    def refine(self, inputs: Tensor, state: State) -> Tensor:
+        return self.model.refine(inputs, state)
+
+
+@pytest.mark.parametrize("ours", [True, False])
+def test_attention_is_differentiated_twice_and_ours_throws_no_switch(
+    monkeypatch: pytest.MonkeyPatch, ours: bool
+) -> None:
+    """torch's switch is for all threads, and others may be solving."""
+    torch.manual_seed(0)
+    config = TRMConfig(
+        cells=3, vocabulary=4, width=8, layers=1, heads=2, prefix=0, inner_steps=2,
+        token_mixing=False, rotary=True,
+    )  # fmt: skip
+    model = TRM(config).requires_grad_(False)
+    inputs = model.embed(torch.tensor([1, 2, 3]))
+    seen = []
+    before = Attention.forward
+
+    def watched(self: Attention, *given: Tensor) -> Tensor:
+        seen.append(torch.backends.cuda.flash_sdp_enabled())
+        return before(self, *given)
+
+    monkeypatch.setattr(Attention, "forward", watched)
+    study = Stability(model if ours else Borrowed(model), [0.1], iterations=3)  # type: ignore[arg-type]
+    assert study.probe(inputs, model.start(inputs), KEY).local > 0
+    assert all(seen) == ours
+    assert torch.backends.cuda.flash_sdp_enabled()

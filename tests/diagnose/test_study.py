@@ -54,6 +54,16 @@ def test_without_labels_nothing_labelled_is_said() -> None:
     assert not {"gap", "auroc", "shift", "score_right"} & set(found)
 
 
+def test_reach_is_that_of_the_tilts_of_all_steps() -> None:
+    """By beta: the mass that the whole run moves, from the sum of a particle's scores."""
+    reach = study_of(SCORES, None, 4).figures()["reach"]
+    total = SCORES.double().sum(1)
+    for beta in (0.05, 1.0, 8.0):
+        moved = alignment.moved(alignment.even(total), total, beta)
+        assert reach[beta] == pytest.approx(float(moved.mean()))
+    assert reach["hard"] == pytest.approx(5 / 6)  # from one in six to all on the best
+
+
 def test_suggested_beta_undoes_the_scale_of_the_guide() -> None:
     assert study_of(SCORES, None, 4).suggested_beta() is not None
     loud, quiet = (study_of(scale * SCORES, None, 4).suggested_beta() for scale in (1.0, 0.1))

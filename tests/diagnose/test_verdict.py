@@ -37,6 +37,20 @@ def test_the_rule() -> None:
     assert decide(Means(0.2, None, None, None)) == HELP
 
 
+def test_the_limits_are_those_that_the_reasons_name() -> None:
+    """Below 5 % is flat, below half is unstable; on the limit is neither."""
+    fine = Means(bound=0.05, recovery=0.5, survival=0.0, leaning=0.5)
+    assert decide(fine) == HELP
+    assert decide(fine._replace(bound=0.049)) == FLAT
+    assert decide(fine._replace(leaning=0.49)) == FLAT
+    assert decide(fine._replace(recovery=0.49)) == UNSTABLE
+    assert decide(fine._replace(recovery=None, survival=0.5)) == HELP
+    assert decide(fine._replace(recovery=None, survival=0.49)) == UNSTABLE
+    said = " ".join(judge(sample([0.3]), 0.3, 0.25, {0.3: 1.0}, None).reasons)
+    assert "below 5% counts as flat" in said
+    assert "below 50% counts as unstable" in said
+
+
 def sample(bounds: list[float]) -> Bootstrap:
     count = len(bounds)
     one = torch.ones(count)
@@ -63,6 +77,7 @@ def test_certainty_falls_near_the_limit_and_with_few_puzzles() -> None:
         ([0.110, 0.186, 0.089, 0.066, 0.047, 0.047, 0.006, 0.021, 0.012], FLAT),
         ([0.026, 0.044, 0.127, 0.150, 0.211, 0.247, 0.231, 0.228, 0.202], HELP),
         ([0.2, 0.01], FLAT), ([0.01, 0.2], HELP), ([0.2], HELP),
+        ([0.2] * 6 + [0.0] * 3, FLAT), ([0.0] * 6 + [0.2, 0.0, 0.0], HELP),
     ],
 )  # fmt: skip
 def test_only_late_spread_counts(bounds: list[float], verdict: str) -> None:
@@ -84,6 +99,15 @@ def test_a_quieter_noise_is_suggested_where_this_one_is_too_loud() -> None:
     survival = {0.1: 1.0, 0.3: 0.95, 0.5: 0.2}
     assert judge(sample([0.3] * 5), 0.5, 0.25, survival, None).suggested["noise"] == 0.3
     assert judge(sample([0.3] * 5), 0.5, 0.25, {0.5: 0.2}, None).suggested["noise"] is None
+    assert judge(sample([0.3] * 5), 0.3, 0.25, {0.3: 0.89}, None).suggested["noise"] is None
+    assert judge(sample([0.3] * 5), 0.3, 0.25, {0.3: 0.9}, None).suggested["noise"] == 0.3
+    one = torch.ones(5)
+    lost = Signals(0.3 * one[:, None], one, 0 * one, one, one, 0 * one, 0 * one)
+    unstable = Bootstrap()
+    unstable.add(torch.arange(5), lost.vector())
+    stays = {0.1: 1.0, 0.2: 1.0, 0.3: 1.0, 0.5: 1.0}  # in the tube, but not to the same answer
+    found = judge(unstable, 0.3, 0.25, stays, None)
+    assert (found.verdict, found.suggested["noise"]) == (UNSTABLE, 0.2)
 
 
 def test_poisson_weights() -> None:

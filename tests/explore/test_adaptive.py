@@ -13,6 +13,7 @@ from tiltrm.explore.adaptive import UNDECIDED, Adaptive, Solution, Stage, solve
 from tiltrm.explore.cloud import Cloud, StepInfo
 from tiltrm.explore.cohort import Walk
 from tiltrm.explore.decide import by_agreement, by_halting, by_rules
+from tiltrm.explore.result import token_entropy
 from tiltrm.model.base import State, evaluations_per_step
 from tiltrm.model.trm import TRM
 
@@ -93,8 +94,11 @@ def test_company_order_and_chunks_change_nothing(
     for rows in (1, 7):
         monkeypatch.setattr(adaptive, "chunk_size", lambda *_, rows=rows: rows)
         assert same(solve(model, tokens, judges, PLAN, seed=3), whole, everyone)
+    keys = 7 * everyone
+    keyed = solve(model, tokens, judges, PLAN, keys=keys)
     monkeypatch.setattr(adaptive, "ENTER", 2)
     assert same(solve(model, tokens, judges, PLAN, seed=3), whole, everyone)
+    assert same(solve(model, tokens, judges, PLAN, keys=keys), keyed, everyone)
     assert not torch.equal(solve(model, tokens, judges, PLAN, seed=4).confidence, whole.confidence)
 
 
@@ -165,6 +169,21 @@ def test_confidence_is_at_least_the_judges_in_every_cell(model: TRM, tokens: Ten
         assert (solution.cell_confidence >= solution.confidence[:, None] - 1e-6).all()
         assert (solution.cell_confidence <= 1 + 1e-6).all()
         assert ((solution.terminal_entropy >= 0) & (solution.terminal_entropy <= 1)).all()
+
+
+def test_what_nobody_decides_is_as_sure_as_the_weight_behind_it(model: TRM, tokens: Tensor) -> None:
+    """The weighted MAP of the last cloud; every cell has the weight of those that agree on it."""
+    plan = Adaptive((Stage(1, 1), Stage(6, 2)), noise=1.0, beta=2.0)
+    seen: list[StepInfo] = []
+    found = solve(model, tokens, {}, plan, watch=seen.append)
+    info = seen[-1]
+    weights, answers = info.log_weights.exp(), info.context.answers
+    agree = answers == found.answers[:, None]
+    assert torch.allclose(found.confidence, (weights * agree.all(-1)).sum(-1), atol=1e-6)
+    assert torch.allclose(found.cell_confidence, (weights[..., None] * agree).sum(1), atol=1e-6)
+    assert not torch.allclose(found.confidence, agree.all(-1).float().mean(-1), atol=1e-2)
+    wanted = token_entropy(answers, info.log_weights, model.vocabulary)
+    assert torch.allclose(found.terminal_entropy, wanted, atol=1e-6)
 
 
 def test_a_model_that_gives_nan_ends_in_an_abstention(model: TRM, tokens: Tensor) -> None:

@@ -5,16 +5,29 @@ from importlib import import_module
 
 import pytest
 import torch
+import torch.nn.functional as F
 from torch import Tensor
 
 from tiltrm.errors import DegenerateError, PuzzleError, SettingsError
-from tiltrm.explore import Clock, Exploration, NoiseFreeFirst, ask, begin, everywhere, explore, step
+from tiltrm.explore import (
+    Clock,
+    Exploration,
+    NoiseFreeFirst,
+    StepInfo,
+    ask,
+    begin,
+    everywhere,
+    explore,
+    step,
+)
+from tiltrm.explore.adaptive import Adaptive, Stage, solve
+from tiltrm.explore.decide import by_halting
 from tiltrm.explore.resample import systematic
-from tiltrm.explore.result import token_entropy
+from tiltrm.explore.result import beliefs, token_entropy
 from tiltrm.explore.run import make_kit
 from tiltrm.model.base import State
 from tiltrm.model.base import step as model_step
-from tiltrm.model.trm import TRM
+from tiltrm.model.trm import TRM, TRMConfig
 
 SMALL = Exploration(particles=8, outer_steps=4)
 
@@ -93,6 +106,8 @@ def test_what_a_result_says_agrees_with_itself(model: TRM, tokens: Tensor) -> No
     assert trace.scores.shape == (6, 4, 8)
     assert trace.answers.shape == (6, 4, 8, 16)
     assert trace.answers.dtype == torch.uint8
+    assert torch.allclose(result.ess, 1 / trace.log_weights[:, -1].exp().square().sum(-1))
+    assert torch.equal(result.ess, trace.ess[:, -1])
     last = torch.gather(trace.scores[:, -1], 1, trace.ancestors[:, -1])
     assert torch.equal(last, result.scores)
     kept = trace.ancestors[:, -1, :, None].expand(-1, -1, 16)
@@ -114,6 +129,25 @@ def test_terminal_entropy_of_a_known_cloud() -> None:
     assert torch.equal(token_entropy(answers, dead, 4), torch.ones(1, 2))
 
 
+@pytest.mark.parametrize("particles", [1, 8])
+def test_beliefs_are_those_of_the_puzzle_asked_for(
+    model: TRM, tokens: Tensor, particles: int
+) -> None:
+    """Votes by weight, or the one particle's own probabilities; another row is another puzzle."""
+    settings, seen = replace(SMALL, particles=particles, beta=2.0), list[StepInfo]()
+    result = explore(model, tokens, settings, watch=seen.append, trace=True, chunk=6)
+    assert result.trace is not None
+    info = seen[-1]
+    for row in range(6):
+        weights, answers = info.log_weights[row].exp(), result.trace.answers[row, -1].long()
+        wanted = (weights[:, None, None] * F.one_hot(answers, model.vocabulary)).sum(0)
+        if particles == 1:
+            wanted = model.decode(info.context.state.answer[row, 0]).softmax(-1)
+        got = beliefs(info, model.vocabulary, row)
+        assert torch.allclose(got.float(), wanted, atol=1e-5)
+        assert not torch.allclose(got, beliefs(info, model.vocabulary, (row + 1) % 6), atol=1e-2)
+
+
 @pytest.mark.parametrize("every", [1, 2])
 def test_path_entropy_is_the_mean_along_the_trace(model: TRM, tokens: Tensor, every: int) -> None:
     settings = replace(SMALL, trigger="never", entropy_every=every, noise=1.0)
@@ -127,6 +161,15 @@ def test_path_entropy_is_the_mean_along_the_trace(model: TRM, tokens: Tensor, ev
     assert torch.allclose(result.path_entropy, torch.stack(terms).mean(0), atol=1e-6)
     assert torch.equal(result.terminal_entropy, terms[-1])
     assert result.path_entropy.mean() > 0.01
+
+
+def test_the_path_ends_in_the_terminal_entropy(model: TRM, tokens: Tensor) -> None:
+    """Both are of the cloud that goes on; of one term, the last, nothing contracts."""
+    settings = replace(SMALL, trigger="always", entropy_every=4, noise=1.0, beta=2.0)
+    result = explore(model, tokens, settings)
+    assert result.path_entropy is not None
+    assert torch.equal(result.path_entropy, result.terminal_entropy)
+    assert result.terminal_entropy.mean() > 0.01
 
 
 def test_every_step_and_puzzle_resamples_with_its_own_key(model: TRM, tokens: Tensor) -> None:
@@ -215,6 +258,11 @@ def test_dead_particles_have_no_weight_and_no_say(model: TRM, tokens: Tensor, tr
     assert (result.trace.log_weights[..., ::2] == -torch.inf).all()
     assert torch.allclose(result.trace.log_weights.exp().sum(-1), torch.ones(6, 4))
     assert not result.degenerate.any()
+    alive = result.log_weights > -torch.inf
+    same = (result.particle_answers == result.answers[:, None]).all(-1) & alive
+    assert torch.allclose(result.agreement, same.sum(-1) / alive.sum(-1))
+    if trigger == "never":
+        assert (alive.sum(-1) == 4).all()
     if trigger == "always":
         assert (result.trace.ancestors % 2 == 1).all()
 
@@ -245,6 +293,52 @@ def test_only_the_dead_puzzles_abstain(model: TRM, tokens: Tensor) -> None:
 def test_tokens_that_do_not_fit_are_refused(model: TRM, bad: Tensor) -> None:
     with pytest.raises(PuzzleError, match="tokens must"):
         explore(model, bad, SMALL)
+
+
+@pytest.mark.parametrize("shape", [(), (6,), (6, 1), (8,), (6, 8, 1)])
+def test_scores_of_another_shape_are_refused(
+    model: TRM, tokens: Tensor, shape: tuple[int, ...]
+) -> None:
+    """Most of these would broadcast, and weigh the wrong particles."""
+    with pytest.raises(SettingsError, match=r"\(6, 8\) scores, got"):
+        explore(model, tokens, SMALL, guide=lambda state, context: torch.zeros(shape), chunk=6)
+
+
+def test_ids_that_an_answer_cannot_hold_are_refused(tokens: Tensor) -> None:
+    """uint8 would wrap 256 to 0 without a word."""
+    for vocabulary in (256, 257):
+        config = TRMConfig(cells=16, vocabulary=vocabulary, width=8, layers=1, heads=1, prefix=1)
+        large = TRM(config).eval().requires_grad_(False)
+        if vocabulary == 256:
+            explore(large, tokens, replace(SMALL, outer_steps=1))
+            continue
+        with pytest.raises(SettingsError, match=r"at most 256 token ids .* got 257"):
+            explore(large, tokens, SMALL)
+
+
+def test_an_evaluation_is_one_call_for_one_trajectory(model: TRM, tokens: Tensor) -> None:
+    """What is counted is what was computed: every row that the network was given."""
+    rows: list[int] = []
+
+    class Counting:
+        def __getattr__(self, name: str) -> object:
+            return getattr(model, name)
+
+        def refine(self, inputs: Tensor, state: State) -> Tensor:
+            rows.append(state.latent.shape[:2].numel())
+            return model.refine(inputs, state)
+
+        def answer(self, state: State) -> Tensor:
+            rows.append(state.answer.shape[:2].numel())
+            return model.answer(state)
+
+    found = explore(Counting(), tokens, SMALL)
+    assert int(found.evaluations.sum()) == sum(rows)
+    rows.clear()
+    plan = Adaptive((Stage(1, 2), Stage(3, 2)))
+    solved = solve(Counting(), tokens, {"halting": by_halting(model, 0.0)}, plan)
+    assert len(set(solved.evaluations.tolist())) > 1  # some left early
+    assert int(solved.evaluations.sum()) == sum(rows)
 
 
 def test_arguments_that_do_not_fit_are_refused(model: TRM, tokens: Tensor) -> None:

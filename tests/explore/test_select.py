@@ -35,6 +35,8 @@ def test_map_ties_go_to_the_best_score_then_to_the_lower_index() -> None:
     assert weighted_map(cloud(answers, even, [0.0, 1.0, 0.5, 0.0])).item() == 1
     assert weighted_map(cloud(answers, even, [0.0, 1.0, 1.0, 0.0])).item() == 1
     assert weighted_map(cloud(answers, even, [1.0, 1.0, 1.0, 1.0])).item() == 0
+    near = [0.50001, 0.49999]  # the heavier one, by little
+    assert weighted_map(cloud([[1], [2]], near, [0.0, 9.0])).item() == 0
     # Not powers of two: three thirds summed in any order are still a tie.
     six = [1 / 6] * 6
     assert weighted_map(cloud([[1], [2], [2], [1], [1], [2]], six, [0, 0, 0, 0, 0, 1])).item() == 5

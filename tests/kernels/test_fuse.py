@@ -7,10 +7,10 @@ import torch
 from torch import Tensor
 
 from tiltrm.diagnose.lipschitz import local_norm
-from tiltrm.kernels import fuse, mix_channels, mix_tokens, unfuse
-from tiltrm.model import layers
+from tiltrm.kernels import fuse, fused, mix_channels, mix_tokens, unfuse
 from tiltrm.model.layers import Block, rotary_table
-from tiltrm.model.trm import TRM, TRMConfig
+from tiltrm.model.trm import TRM, Network, TRMConfig
+from tiltrm.model.twin import OpenAttention, plain_twin
 
 
 def small(**changes: object) -> TRMConfig:
@@ -54,16 +54,29 @@ def test_fused_block_equals_block(
 
 
 @pytest.mark.parametrize("token_mixing", [True, False])
-def test_a_fused_block_can_be_differentiated_twice(
-    device: str, dtype: torch.dtype, draw: Callable[..., Tensor], token_mixing: bool
-) -> None:
-    """Not by its own kernels: power iteration on a fused model takes the plain path."""
+def test_the_twin_of_a_fused_block_can_be_differentiated_twice(
+    device: str, dtype: torch.dtype, draw: Callable[..., Tensor],
+    close: Callable[[Tensor, Tensor], bool], token_mixing: bool,
+) -> None:  # fmt: skip
+    """Power iteration on it finds what it finds on the plain block, whose values it has."""
     torch.manual_seed(0)
     block = Block(88, 64, 2, 2.0, token_mixing=token_mixing).to(device, dtype)
     points, key = draw(2, 88, 64), torch.tensor(3)
-    plain = local_norm(block, points, key, iterations=2)
-    assert torch.equal(local_norm(fuse(block), points, key, iterations=2), plain)
-    assert not layers.twice
+    assert close(plain_twin(block)(points), block(points).double())
+    plain = local_norm(plain_twin(block), points, key, iterations=2)
+    assert torch.equal(local_norm(plain_twin(fuse(block)), points, key, iterations=2), plain)
+
+
+def test_the_twin_shares_the_weights_and_changes_nothing() -> None:
+    """No switch: whoever else runs the model, in another thread, keeps the fast path."""
+    model = fuse(TRM(small(token_mixing=False, rotary=True)))
+    before = [type(module) for module in model.modules()]
+    twin = plain_twin(model)
+    assert [type(module) for module in model.modules()] == before
+    assert all(a is b for a, b in zip(twin.parameters(), model.parameters(), strict=True))
+    assert {type(module) for module in twin.modules()} >= {Block, OpenAttention, Network}
+    assert not fused(twin)
+    assert plain_twin("no module") == "no module"
 
 
 def test_compiled_without_a_break(device: str, draw: Callable[..., Tensor]) -> None:

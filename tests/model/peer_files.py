@@ -69,9 +69,9 @@ def write(path, payload):
     return path
 
 
-def assert_same(got, expected, puzzles=2):
+def assert_same(got, expected, puzzles=2, sizes=True):
     """Two models of the same sizes and, to the bit, the same outputs after an outer step."""
-    assert got.config == expected.config
+    assert got.config == expected.config or not sizes
     generator = torch.Generator().manual_seed(5)
     config = expected.config
     tokens = torch.randint(config.vocabulary, (puzzles, config.cells), generator=generator)

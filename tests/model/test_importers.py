@@ -72,7 +72,7 @@ def test_older_nano_trm_names(tmp_path):
     assert_same(load(write(tmp_path / "last.ckpt", payload)), model)
 
 
-@pytest.mark.parametrize("where", ["callback", "helper", "shadow"])
+@pytest.mark.parametrize("where", ["callback", "another callback", "helper", "shadow"])
 def test_averaged_weights_are_preferred(tmp_path, where):
     """The average holds what is trained; the initial state and puzzle embedding stay."""
     model, average = make(MLP), make(MLP)
@@ -80,10 +80,14 @@ def test_averaged_weights_are_preferred(tmp_path, where):
         if parameter is not average.prefix:
             parameter.mul_(0.5)
     untrained = ("_init", "puzzle_emb.weights")
-    if where == "callback":
+    if "callback" in where:
         kept = nano_file(average)["state_dict"]
         ema = {name: tensor for name, tensor in kept.items() if not name.endswith(untrained)}
-        payload = nano_file(model, callbacks={"EMACallback": {"decay": 0.999, "ema_weights": ema}})
+        kept = {"decay": 0.999, "ema_weights": ema}
+        if where == "another callback":  # whose name does not say what it keeps
+            kept = {"weights": ema}
+        name = "EMACallback" if where == "callback" else "WeightAveraging"
+        payload = nano_file(model, callbacks={name: kept})
     else:
         kept = peer_state(average, wrapper="_orig_mod.model.inner.")
         ema = {name: tensor for name, tensor in kept.items() if not name.endswith(untrained)}
@@ -130,6 +134,25 @@ def yaml_of(settings):
     )
 
 
+@pytest.mark.parametrize("section", ["arch", "model"])
+def test_settings_in_the_section_of_the_network(tmp_path, section):
+    model = make(ATTENTION)
+    path = write(tmp_path / "step_1", peer_state(model))
+    nested = {section: trm_settings(ATTENTION), "L_cycles": 99, "lr": 1e-4}
+    assert_same(load(path, config=nested), model)
+
+
+def test_buffers_that_are_no_weights_are_passed_over(tmp_path):
+    model = make(ATTENTION)
+    state = peer_state(model, wrapper="model.inner.")
+    for name in ("rotary_emb.cos_cached", "rotary_emb.sin_cached", "rotary_emb.inv_freq"):
+        state[f"model.inner.{name}"] = torch.zeros(11, 16)
+    for name in ("local_weights", "local_ids"):
+        state[f"model.inner.puzzle_emb.{name}"] = torch.zeros(7, 64)
+    path = write(tmp_path / "step_1", state)
+    assert_same(load(path, config=trm_settings(ATTENTION)), model)
+
+
 def test_plain_yaml():
     text = "a: 1 # one\nb: 1.0e-05\nc:\n  d: 'x: y'\n  e: null\nf: True\n- g\nh: [1, 2]\ni: text\n"
     assert parse_yaml(text) == {
@@ -150,6 +173,11 @@ def test_plain_yaml():
         (HRMConfig(width=128, heads=2, layers=2, answer_layers=3),
          ["seq_len 81", "num_heads 2", "pos_encodings rope", "H_cycles 2", "L_cycles 2"]),
         (TRMConfig(width=128, heads=2, prefix=0, expansion=7.0), ["H_cycles 3", "L_cycles 6"]),
+        (
+            TRMConfig(width=128, heads=2, prefix=20, token_mixing=False, rotary=True),
+            ["puzzle_emb_len 20", "seq_len 81", "num_heads 2", "pos_encodings rope", "H_cycles 3",
+             "L_cycles 6"],
+        ),
     ],
 )  # fmt: skip
 def test_inferred_without_configuration(tmp_path, config, assumed):
@@ -160,6 +188,31 @@ def test_inferred_without_configuration(tmp_path, config, assumed):
     notes = [note.split(" assumed")[0] for note in got.import_notes if " assumed" in note]
     assert notes == assumed
     assert all(note in describe(got) for note in got.import_notes)
+
+
+@pytest.mark.parametrize("config", [ATTENTION, TWO])
+def test_numbers_that_leave_no_trace_in_the_tensors_are_taken_from_the_settings(tmp_path, config):
+    """Of another rotary base or epsilon the file looks the same, and thinks differently."""
+    config = replace(config, rotary_theta=50.0, eps=0.03)
+    model = make(config)
+    assert_same(
+        load(
+            write(tmp_path / "step_1", peer_state(model)),
+            config=trm_settings(config, rope_theta=50.0),
+        ),
+        model,
+    )
+    if not isinstance(config, HRMConfig):
+        payload = nano_file(model)
+        payload["hyper_parameters"] |= {"rope_theta": 50, "rms_norm_eps": 0.03}
+        assert_same(load(write(tmp_path / "last.ckpt", payload)), model)
+
+
+def test_an_expansion_of_any_size_is_found(tmp_path):
+    """Hidden widths are multiples of 256, so several expansions give the same tensors."""
+    model = make(TRMConfig(width=128, heads=2, prefix=0, expansion=40.0))
+    got = load(write(tmp_path / "step_1", peer_state(model)))
+    assert_same(got, model, sizes=False)
 
 
 def test_learned_positions_show_the_cells(tmp_path):

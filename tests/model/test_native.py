@@ -1,6 +1,9 @@
 """The native folder: what goes in comes out, whole or not at all."""
 
+import errno
 import json
+import os
+from pathlib import Path
 
 import pytest
 import torch
@@ -75,6 +78,24 @@ def test_saving_over_a_folder_keeps_other_files(folder):
     assert isinstance(load(folder), HRM)
     assert (folder / "CARD.md").read_text() == "# Another card\n"
     assert (folder / "log.jsonl").read_text() == "{}\n"
+
+
+def test_a_folder_that_is_a_disk_of_its_own_can_be_saved_to(folder, monkeypatch):
+    """A mounted folder, or a link to another disk: files cannot be moved in from beside it."""
+    move, disk = os.replace, folder.resolve()
+
+    def within_a_disk(source, target):
+        sides = [disk in Path(side).resolve().parents for side in (source, target)]
+        if sides[0] != sides[1]:
+            raise OSError(errno.EXDEV, "Invalid cross-device link")
+        move(source, target)
+
+    monkeypatch.setattr(os, "replace", within_a_disk)
+    save(make("hrm"), folder)
+    assert isinstance(load(folder), HRM)
+    assert sorted(p.name for p in folder.iterdir()) == [
+        "CARD.md", "config.json", "model.safetensors",
+    ]  # fmt: skip
 
 
 def test_a_save_that_fails_leaves_the_old_model_and_nothing_else(folder, monkeypatch):

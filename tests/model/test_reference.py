@@ -4,10 +4,13 @@ import numpy as np
 import pytest
 import torch
 from numpy_model import NumpyModel
+from torch.utils.flop_counter import FlopCounterMode
 
 from tiltrm.errors import SettingsError
 from tiltrm.model import HRM, TRM, HRMConfig, State, TRMConfig
+from tiltrm.model.flops import evaluation_flops
 from tiltrm.model.layers import Block, lookup, rotary_table
+from tiltrm.model.twin import plain_twin
 
 SMALL = {"cells": 12, "vocabulary": 7, "width": 32, "heads": 2, "inner_steps": 2, "cycles": 2}
 VARIANTS = {
@@ -143,6 +146,44 @@ def in_order(network, x, rotary):
             x = norm(x + layer.self_attn(x, rotary))
         x = norm(x + layer.mlp(x))
     return x
+
+
+def test_a_fresh_model_starts_as_published():
+    """Matrices of standard deviation 1 / sqrt(inputs), cut at two; a head that doubts all."""
+    torch.manual_seed(0)
+    model = TRM(TRMConfig(layers=1)).requires_grad_(False)
+    block = model.network.layers[0]
+    for weight, std in (
+        (model.embedding, 512**-0.5), (model.first_answer, 1.0), (model.first_latent, 1.0),
+        (block.mlp.gate_up_proj.weight, 512**-0.5), (block.mlp.down_proj.weight, 1536**-0.5),
+        (block.mlp_t.gate_up_proj.weight, 88**-0.5), (model.token_head.weight, 512**-0.5),
+    ):  # fmt: skip
+        error = std / (2 * weight.numel()) ** 0.5
+        assert abs(float(weight.std()) - std) < 4 * error
+        assert float(weight.abs().max()) < 2.28 * std  # 2 / 0.88: what is cut is made up for
+    assert not model.halt_head.weight.any()
+    assert (model.halt_head.bias == -5).all()
+    assert not model.prefix.any()
+
+
+@pytest.mark.parametrize("name", VARIANTS)
+def test_operations_are_counted_as_torch_counts_them(name):
+    config = VARIANTS[name]
+    model = plain_twin(make(config))  # torch's own attention hides its products
+    inputs = model.embed(tokens(config, 1))
+    state = model.start(inputs)
+    with FlopCounterMode(display=False) as counter:
+        model.refine(inputs, state)
+    assert counter.get_total_flops() == evaluation_flops(config)
+
+
+@pytest.mark.parametrize(
+    "wrong", [{"width": 30, "heads": 2}, {"width": 48, "heads": 5}, {"cells": 0}, {"prefix": -1}]
+)
+def test_sizes_that_cannot_be_are_refused(wrong):
+    """A head of 15 has no two halves to turn."""
+    with pytest.raises(SettingsError, match=rf"{next(iter(wrong))}.* (must|not)"):
+        TRMConfig(**wrong)
 
 
 def test_hrm_sizes_are_checked():

@@ -125,6 +125,22 @@ def test_encode_all_agrees_with_encode_and_raises_alike() -> None:
         SUDOKU.encode_all([PUZZLE], answer=True)
 
 
+@pytest.mark.parametrize("times", range(2, 10))
+@pytest.mark.parametrize("unit", ["row", "column", "box"])
+def test_one_digit_however_often_in_one_unit_is_refused(unit: str, times: int) -> None:
+    """Read one by one and by the thousand; a random grid breaks more than one unit at once."""
+    rows, columns = torch.arange(9) // 3, torch.arange(9) % 3
+    cells = {"row": torch.arange(9), "column": 9 * torch.arange(9), "box": 9 * rows + columns}
+    tokens = torch.ones(81, dtype=torch.uint8)
+    tokens[cells[unit][:times]] = 10
+    assert not SUDOKU.well_formed(tokens)
+    for read in (SUDOKU.encode, lambda text: SUDOKU.encode_all([PUZZLE, text])):
+        with pytest.raises(PuzzleError, match="9 twice in"):
+            read(SUDOKU.decode(tokens))
+    tokens[cells[unit][1:]] = 1
+    assert SUDOKU.well_formed(tokens)
+
+
 @given(grids(TOY, 0, 7), grids(TOY, -1, 7))
 @settings(deadline=None)
 def test_violations_equal_the_double_loop(puzzle: list[int], answer: list[int]) -> None:

@@ -6,7 +6,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor
 
+from tiltrm.errors import SettingsError
 from tiltrm.tasks import MAZE, SUDOKU, Maze, Sudoku, Symmetry, Task
+from tiltrm.tasks.base import views
 
 TASKS: list[Task] = [SUDOKU, Sudoku(2), Maze(7)]
 
@@ -76,8 +78,8 @@ def test_puzzles_move_independently() -> None:
 
 def test_the_square_has_eight_symmetries() -> None:
     symmetry = MAZE.symmetry(400, seeded(0))
-    views, counts = symmetry.source.unique(dim=0, return_counts=True)
-    assert len(views) == 8
+    turned, counts = symmetry.source.unique(dim=0, return_counts=True)
+    assert len(turned) == 8
     assert counts.min() > 400 / 8 / 2  # 5 standard errors below the mean is 17
 
 
@@ -93,6 +95,20 @@ def test_corners_of_a_sudoku_reach_every_cell_evenly() -> None:
     counts = SUDOKU.symmetry(8100, seeded(0)).source[:, 0].bincount(minlength=81).float()
     chi_square = ((counts - 100) ** 2 / 100).sum()
     assert chi_square < 80 + 5 * (2 * 80) ** 0.5
+
+
+def test_views_are_different_and_the_first_is_the_puzzle_itself() -> None:
+    for seed in range(10):  # of the eight that a maze has, none is missed
+        seen = views(Maze(4), 8, seed)
+        assert len(seen.source.unique(dim=0)) == 8
+        assert torch.equal(seen.source[0], torch.arange(16))
+    with pytest.raises(SettingsError, match="at most 8 views, the symmetries of maze4, got 9"):
+        views(Maze(4), 9, 0)
+    many = views(SUDOKU, 17, 0)
+    assert torch.equal(many.source[0], torch.arange(81))
+    assert torch.equal(many.names[0], torch.arange(11))
+    assert len(many.source[:, 0].unique()) > 8  # drawn fairly, not the nearest ones
+    assert torch.equal(views(SUDOKU, 5, 0).source, many.source[:5])
 
 
 def test_symmetries_are_seeded() -> None:

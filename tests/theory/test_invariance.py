@@ -105,6 +105,8 @@ def test_given_keys_travel_with_their_puzzles(model: TRM, tokens: Tensor) -> Non
     order = torch.tensor([3, 8, 1])
     whole = explore(model, tokens, SMALL, keys=keys, trace=True)
     assert_same(whole, explore(model, tokens[order], SMALL, keys=keys[order], trace=True), order)
+    pieces = explore(model, tokens, SMALL, keys=keys, trace=True, chunk=2)
+    assert_same(whole, pieces, slice(None))
 
 
 def test_particles_are_prefixes_until_they_meet(model: TRM, tokens: Tensor) -> None:

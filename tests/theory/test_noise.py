@@ -110,6 +110,36 @@ def test_noise_depends_on_its_key_alone() -> None:
         assert torch.equal(normals(whole.keys, size)[2:3], normals(whole.keys[2:3], size))
 
 
+def plain_mix(x: int) -> int:
+    """The splitmix64 finaliser on Python's own integers."""
+    x = (x ^ (x >> 30)) * 0xBF58476D1CE4E5B9 % 2**64
+    x = (x ^ (x >> 27)) * 0x94D049BB133111EB % 2**64
+    return x ^ (x >> 31)
+
+
+def plain_derive(key: int, index: int) -> int:
+    return plain_mix((key + (index + 1) * 0x9E3779B97F4A7C15) % 2**64)
+
+
+def test_keys_and_draws_are_what_they_were() -> None:
+    """Stored results can be computed again only as long as a key gives the same numbers."""
+    zero = torch.zeros((), dtype=torch.int64)
+    published = [0xE220A8397B1DCDAF, 0x6E789E6AA1B965F4, 0x06C45D188009454F]  # splitmix64, seed 0
+    for keys in ([derive(zero, n) for n in range(3)], derive(zero, torch.arange(3))):
+        assert [int(key) % 2**64 for key in keys] == published
+    cells = [plain_derive(plain_mix(cell + 1), token) for cell, token in enumerate((3, 1, 4))]
+    key = plain_mix(sum(cells) % 2**64)
+    assert int(puzzle_keys(torch.tensor([[3, 1, 4]]))) % 2**64 == key
+    bits = [plain_mix(key ^ plain_derive(0, n)) for n in range(4)]
+    radius = [math.sqrt(-2 * math.log(((b >> 33) + 1) / 2**31)) for b in bits]
+    angle = [b % 2**32 / 2**32 * math.tau for b in bits]
+    wanted = [r * math.cos(a) for r, a in zip(radius, angle, strict=True)]
+    wanted += [r * math.sin(a) for r, a in zip(radius, angle, strict=True)]
+    drawn = puzzle_keys(torch.tensor([[3, 1, 4]]))
+    assert normals(drawn, 7)[0].tolist() == pytest.approx(wanted[:7], abs=1e-5)
+    assert uniforms(drawn, 4)[0].tolist() == [((b >> 32) + 0.5) / 2**32 for b in bits]
+
+
 def test_keys_are_spread() -> None:
     """mix is one to one on a sample, flips half the bits, and tells near puzzles apart."""
     sample = torch.arange(100_000)

@@ -58,6 +58,21 @@ def weigh(score: Tensor, beta: float) -> Tensor:
     return step(Cloud(state, cloud.log_weights, cloud.score), context).log_weights.double().exp()
 
 
+@pytest.mark.parametrize("half", [0, 1])
+@pytest.mark.parametrize("value", [torch.nan, torch.inf])
+def test_a_state_that_is_not_finite_has_no_weight(half: int, value: float) -> None:
+    """In either of its halves; the score alone would not tell."""
+    model = LinearGaussian()
+    question = ask(model, torch.zeros(1, 1, dtype=torch.long), 3)
+    cloud = begin(model, question)
+    state = State(*(part.clone() for part in cloud.state))
+    state[half][0, 1] = value
+    context = Context(question, Clock(1, 1), cloud.state, state, model.decode)
+    found = tilted(lambda state, context: torch.zeros(1, 3), 1.0, every_step())(cloud, context)
+    assert found.log_weights.exp()[0].tolist() == pytest.approx([0.5, 0.0, 0.5])
+    assert found.score[0].tolist() == [0.0, -torch.inf, 0.0]
+
+
 def test_tilt_identity() -> None:
     """d/dbeta E[phi] = Cov(phi, q) under the tilted law (eq. 16), by central differences."""
     draw = torch.Generator().manual_seed(0)
@@ -90,6 +105,8 @@ def test_difference_telescopes() -> None:
     assert torch.allclose(log_weights, torch.log_softmax(0.7 * scores, -1), atol=1e-5)
     assert torch.allclose(log_weights, toy(potential="terminal")[0], atol=1e-5)
     assert not torch.allclose(log_weights, toy()[0], atol=1e-2)
+    sparse, scores = toy(potential="difference", score_every=2)  # the score asked last is kept
+    assert torch.allclose(sparse, torch.log_softmax(0.7 * scores, -1), atol=1e-5)
 
 
 def test_difference_telescopes_across_resampling() -> None:

@@ -99,19 +99,3 @@ def won_pairs(score: Tensor, success: Tensor) -> tuple[Tensor, Tensor]:
     right, wrong = score[..., :, None], score[..., None, :]
     won = (right > wrong).double() + 0.5 * (right == wrong).double()
     return torch.where(pairs, won, 0.0).sum((-2, -1)), pairs.sum((-2, -1)).double()
-
-
-def descent(right: Tensor, ancestors: Tensor) -> Tensor:
-    """Which states solve the puzzle by the end, through any descendant: the sets A_n.
-
-    right, ancestors: (puzzle, step, particle) as `Trace` has them. A state that resampling
-    dropped counts by its own answer.
-    """
-    outcome = right.clone()
-    particles = right.shape[-1]
-    for n in range(right.shape[1] - 2, -1, -1):
-        parent = torch.nn.functional.one_hot(ancestors[:, n], particles).bool()
-        children = parent.any(1)  # (puzzle, particle): has any
-        later = (parent & outcome[:, n + 1, :, None]).any(1)
-        outcome[:, n] = torch.where(children, later, right[:, n])
-    return outcome

@@ -15,7 +15,7 @@ from torch import Tensor
 
 from tiltrm.diagnose.ranking import Ranking, binned, table_auroc
 from tiltrm.diagnose.selective import abstain_top, calibrate, curve
-from tiltrm.explore.result import Result, token_entropy
+from tiltrm.explore.result import token_entropy
 
 TENTH = 0.1  # the paper abstains on the upper decile
 RISK = 0.05
@@ -73,11 +73,6 @@ class Uncertainty:
             self.by_outcome[outcome, :3] += each[:, some].sum(1)
             self.by_outcome[outcome, 3] += int(some.sum())
             self.histogram[outcome] += torch.bincount(place[some], minlength=EDGES)
-
-    def add_result(self, result: Result, free: Tensor, labels: Tensor | None) -> None:
-        """The same from a finished exploration; it must have kept the path's entropy."""
-        assert result.path_entropy is not None
-        self.add(result.terminal_entropy, result.path_entropy, result.answers, free, labels)
 
     def figures(self, abstain: float = TENTH, risk: float = RISK) -> dict[str, Any]:
         """Everything there is to say; the labelled part only where labels were given."""

@@ -13,7 +13,6 @@ import torch
 from torch import Tensor
 
 from tiltrm.explore.keys import derive, normals
-from tiltrm.model.layers import twice_differentiable
 
 PROBES = 16  # the paper's
 ITERATIONS = 8
@@ -50,11 +49,12 @@ def local_norm(update: Map, points: Tensor, key: Tensor, iterations: int = ITERA
 
     Each round is a Jacobian-vector product and its transpose; neither builds J. J v is the
     derivative of J'u by u in the direction v, J'u being linear: so backward passes are enough, and
-    the network itself runs once.
+    the network itself runs once. `update` must have second derivatives; see
+    `tiltrm.model.twin.plain_twin`.
     """
     vector = directions(derive(key, torch.arange(len(points))).to(points.device), points)
     stretch = torch.zeros(len(points), device=points.device)
-    with torch.enable_grad(), twice_differentiable():
+    with torch.enable_grad():
         at = points.detach().requires_grad_()
         out = update(at)
         dual = torch.zeros_like(out).requires_grad_()

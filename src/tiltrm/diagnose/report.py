@@ -5,8 +5,6 @@ import math
 from dataclasses import dataclass
 from typing import Any
 
-LEAST = ("verdict", "reasons", "suggested", "certainty")  # keys of the JSON, before the figures
-
 
 @dataclass(frozen=True)
 class Report:
@@ -53,6 +51,8 @@ def _number(value: float | None) -> str:
 
 def _stability(figures: dict[str, Any]) -> list[str]:
     found = figures["stability"]
+    if not found["tubes"]:
+        return []
     survival = [f"{t['survival']:.2f} at {t['noise']:g}" for t in found["tubes"] if t["alpha"] == 1]
     lines = [f"survival in the tube of alpha = 1 by noise: {', '.join(survival)}"]
     for name, rho in found["rho"].items():

@@ -8,15 +8,20 @@ Proved by tests/diagnose/test_stability.py on a linear contraction.
 
 import math
 from collections.abc import Sequence
+from contextlib import nullcontext
+from functools import partial
 from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
+from torch.nn.attention import SDPBackend, sdpa_kernel
 
 from tiltrm.diagnose.lipschitz import ITERATIONS, PROBES, along, length, local_norm, secants
 from tiltrm.diagnose.tube import Tube
 from tiltrm.explore.keys import derive, normals
+from tiltrm.model import HRM, TRM
 from tiltrm.model.base import RecursiveModel, State
+from tiltrm.model.twin import plain_twin
 
 ALPHAS = (0.5, 1.0, 1.5)  # the paper's
 
@@ -64,6 +69,7 @@ class Stability:
         rollouts: int = 4, probes: int = PROBES, iterations: int = ITERATIONS,
     ) -> None:  # fmt: skip
         self.model, self.noises, self.alphas = model, tuple(noises), tuple(alphas)
+        self.twin = plain_twin(model)
         self.rollouts, self.probes, self.iterations = rollouts, probes, iterations
         steps = model.inner_steps
         self.tubes = {(n, a): Tube(n, a, steps) for n in self.noises for a in self.alphas}
@@ -72,8 +78,8 @@ class Stability:
     def probe(self, inputs: Tensor, state: State, key: Tensor) -> Probe:
         """Measure at one state of one puzzle: inputs, answer and latent are (position, width)."""
 
-        def update(points: Tensor) -> Tensor:
-            return self.model.refine(inputs, State(state.answer.expand_as(points), points))
+        def update(points: Tensor, model: RecursiveModel = self.model) -> Tensor:
+            return model.refine(inputs, State(state.answer.expand_as(points), points))
 
         path = inner_path(self.model, inputs, state)
         size = path[0].numel()
@@ -84,7 +90,11 @@ class Stability:
         for number, alpha in enumerate(self.alphas):
             radius, own = alpha * math.sqrt(size), derive(key, 1, number)
             rho.append(float(secants(update, path, radius, own, self.probes).max()))
-        found = local_norm(update, path[:-1], derive(key, 2), self.iterations)
+        steep = partial(update, model=self.twin)
+        # A model that is not ours may use torch's attention. This switch is for all threads.
+        ours = isinstance(self.model, TRM | HRM)
+        with nullcontext() if ours else sdpa_kernel(SDPBackend.MATH):
+            found = local_norm(steep, path[:-1], derive(key, 2), self.iterations)
         return Probe(size, norms, rho, float(found.max()), along(path).tolist())
 
     def add(self, probe: Probe) -> None:

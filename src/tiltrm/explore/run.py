@@ -20,6 +20,7 @@ from tiltrm.explore.step import Propose, Weigh, in_blocks, step, tilted, traject
 from tiltrm.explore.weights import require_weight
 from tiltrm.model.base import RecursiveModel, evaluations_per_step
 
+TOKENS = 256  # answers are uint8
 Progress = Callable[[int, int], None]  # (done, total), in puzzles x outer steps
 Watch = Callable[[StepInfo], None]  # called after every outer step of every chunk
 
@@ -129,6 +130,11 @@ def checked(
     model: RecursiveModel, tokens: Tensor, keys: Tensor | None, labels: Tensor | None
 ) -> tuple[Tensor, Tensor | None, Tensor | None]:
     """The arguments, if they fit together."""
+    if model.vocabulary > TOKENS:
+        raise SettingsError(
+            f"a model may tell at most {TOKENS} token ids apart, since answers are kept as uint8, "
+            f"got {model.vocabulary}"
+        )
     if tokens.dim() != 2 or tokens.shape[1] != model.cells or len(tokens) == 0:
         raise PuzzleError(
             f"tokens must be (puzzle, {model.cells}) with at least one puzzle, "

@@ -44,7 +44,6 @@ def first_best(value: Tensor, among: Tensor) -> Tensor:
 def _heaviest(cloud: Candidates, weights: Tensor) -> Tensor:
     """The answer with most of `weights`; ties go to the best score, then to the lower index."""
     mass = (same_answer(cloud.answers) * weights[:, None, :]).sum(-1)
-    mass = torch.where(cloud.alive, mass, -1.0)
     return first_best(cloud.score, cloud.alive & (mass >= mass.amax(-1, keepdim=True) - TIE))
 
 

@@ -6,6 +6,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
+from tiltrm.errors import SettingsError
 from tiltrm.explore.cloud import Clock, Cloud, Context, Question, StepInfo, take
 from tiltrm.explore.guides import Score
 from tiltrm.explore.keys import derive
@@ -119,6 +120,11 @@ def tilted(guide: Score, beta: float, potential: Potential) -> Weigh:
         tilt = torch.zeros_like(score)
         if potential.asks(*context.clock):
             score = guide(state, context).float()
+            if score.shape != alive.shape:
+                raise SettingsError(
+                    f"a guide must give (puzzle, particle) = {tuple(alive.shape)} scores, "
+                    f"got {tuple(score.shape)}"
+                )
             alive = alive & torch.isfinite(score)
             tilt = beta * potential.tilt(score, cloud.score)
         log_weights = torch.where(alive, cloud.log_weights + tilt, -torch.inf)

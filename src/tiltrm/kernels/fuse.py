@@ -6,7 +6,6 @@ from typing import TypeVar
 from torch import Tensor, nn
 
 from tiltrm.kernels.dispatch import add_inputs, attend, mix_channels, mix_tokens
-from tiltrm.model import layers
 from tiltrm.model.layers import Block
 from tiltrm.model.trm import Network
 
@@ -16,9 +15,9 @@ Model = TypeVar("Model", bound=nn.Module)
 class FusedBlock(Block):
     """A Block whose halves are `mix_tokens` (or `attend`) and `mix_channels`."""
 
+    plain = Block
+
     def forward(self, x: Tensor, rotary: tuple[Tensor, Tensor] | None = None) -> Tensor:
-        if layers.twice:
-            return super().forward(x, rotary)
         if self.mlp_t is not None:
             mlp = self.mlp_t
             x = mix_tokens(x, mlp.gate_up_proj.weight, mlp.down_proj.weight, self.eps)
@@ -33,11 +32,13 @@ class FusedBlock(Block):
 class FusedNetwork(Network):
     """A Network that adds its three inputs in one pass."""
 
+    plain = Network
+
     def sum(self, a: Tensor, b: Tensor, inputs: Tensor | None) -> Tensor:
         return a + b if inputs is None else add_inputs(a, b, inputs)
 
 
-PLAIN: dict[type, type] = {FusedBlock: Block, FusedNetwork: Network}
+PLAIN: dict[type, type] = {kind: kind.plain for kind in (FusedBlock, FusedNetwork)}
 FUSED = {plain: fused for fused, plain in PLAIN.items()}
 
 

@@ -1,28 +1,11 @@
 """The blocks that TRM and HRM share: SwiGLU, attention with rotary positions, post-norm."""
 
 import math
-from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import Any
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
-from torch.nn.attention import SDPBackend, sdpa_kernel
-
-twice = False  # whether second derivatives are wanted, which fused paths do not have
-
-
-@contextmanager
-def twice_differentiable() -> Iterator[None]:
-    """Inside, every block takes a path that can be differentiated twice."""
-    global twice  # which a compiler can look at; a context variable would break its graph
-    before, twice = twice, True
-    try:
-        with sdpa_kernel(SDPBackend.MATH):
-            yield
-    finally:
-        twice = before
 
 
 def rms_norm(x: Tensor, eps: float) -> Tensor:
@@ -122,9 +105,13 @@ class Attention(nn.Module):
         query, key, value = qkv.transpose(1, 2).chunk(3, dim=1)  # (batch, head, position, -)
         if rotary is not None:
             query, key = rotate(query, *rotary), rotate(key, *rotary)
-        mixed = F.scaled_dot_product_attention(query, key, value)
+        mixed = self.mix(query, key, value)
         out: Tensor = self.o_proj(mixed.transpose(1, 2).reshape(*lead, positions, width))
         return out
+
+    def mix(self, query: Tensor, key: Tensor, value: Tensor) -> Tensor:
+        """Each position's mean of the values by its query: (batch, head, position, -)."""
+        return F.scaled_dot_product_attention(query, key, value)
 
 
 class Block(nn.Module):

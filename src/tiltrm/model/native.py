@@ -67,7 +67,8 @@ def save(
 
 def _write(model: Model, target: Path, card: str, dtype: torch.dtype | None) -> Path:
     target.parent.mkdir(parents=True, exist_ok=True)
-    draft = Path(tempfile.mkdtemp(prefix=f".{target.name}-", dir=target.parent))
+    beside = target if target.is_dir() else target.parent  # a folder may be a disk of its own
+    draft = Path(tempfile.mkdtemp(prefix=f".{target.name}-", dir=beside))
     try:
         stored = {n: t.detach().cpu().to(dtype or t.dtype) for n, t in model.state_dict().items()}
         save_file({name: tensor.contiguous() for name, tensor in stored.items()}, draft / WEIGHTS)

@@ -1,0 +1,91 @@
+"""What is summed about watched clouds, on three puzzles made by hand."""
+
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+import torch
+from tests.diagnose.wells import AllOnes
+from torch import Tensor
+
+from tiltrm.diagnose import alignment
+from tiltrm.diagnose.entropy import along_path
+from tiltrm.diagnose.gather import Gathering
+from tiltrm.diagnose.watching import Watched
+from tiltrm.explore import Exploration
+
+MODEL: Any = SimpleNamespace(vocabulary=3, cycles=2)
+TASK: Any = AllOnes()  # 1 in every cell keeps the rules
+SETTINGS = Exploration(particles=4, outer_steps=3, beta=0.5)
+# (puzzle, particle): the last answers; particle 0 is free of noise.
+LAST = torch.tensor(
+    [
+        [[1, 1], [1, 1], [2, 1], [1, 1]],  # two of three noisy ones come back
+        [[1, 2], [1, 2], [1, 1], [2, 2]],  # one does, but to nothing settled
+        [[2, 1], [1, 1], [2, 2], [1, 2]],  # none does, and the noise-free one alone is right
+    ]
+)
+LABELS = torch.tensor([[1, 1], [2, 2], [2, 1]])
+SCORES = torch.tensor(
+    [
+        [[0, -1, -9, -2], [0, -1, -9, -2], [-1, -1, -2, -2]],
+        [[0, -1, -2, -3], [0, -1, -3, -2], [0, -1, -2, -1]],
+        [[-9, -1, -2, -3], [-9, -1, -2, -3], [-9, -3, -2, -3]],
+    ]
+).float()  # (puzzle, step, particle)
+TUBE = torch.tensor([[4, 3], [0, 0], [4, 1]])
+
+
+def watched() -> Watched:
+    answers = LAST[:, None].repeat(1, 3, 1, 1)
+    answers[:, 0] = 0  # nobody has settled at the first step
+    answers[1, 1, 0] = 0  # and the second puzzle not at the second either
+    return Watched({"halting": SCORES}, answers.to(torch.uint8), torch.arange(3))
+
+
+def gathered(seen: Watched, labels: Tensor | None = None) -> Gathering:
+    found = Gathering(MODEL, SETTINGS, ["halting"], TASK)
+    tokens = torch.ones_like(LABELS)
+    for row in range(len(LABELS)):  # chunks of one
+        part = slice(row, row + 1)
+        one = Watched({n: s[part] for n, s in seen.scores.items()}, *(t[part] for t in seen[1:]))
+        found.add(one, tokens[part], None if labels is None else labels[part], TUBE[part])
+    return found
+
+
+def test_signals_by_hand() -> None:
+    """Of its two pairs each last cloud wins 1.5, 0 and 0.5; the noise-free particle is in none."""
+    sums = gathered(watched()).sample.replicate_sums()[0].tolist()
+    noisy = SCORES[..., 1:].double()
+    bound = alignment.spread_bound(alignment.even(noisy), noisy, 0.5).sum(0).tolist()
+    settled, recovered, rolled, survived, pairs, won, count = 2, 2 / 3, 8, 4, 6, 2.0, 3
+    wanted = [settled, recovered, rolled, survived, pairs, won, count, *bound]
+    assert sums == pytest.approx(wanted)
+
+
+def test_one_step_settles_nothing() -> None:
+    seen = watched()
+    short = Watched({"halting": SCORES[:, -1:]}, seen.answers[:, -1:], seen.keys)
+    assert gathered(short).sample.replicate_sums()[0][:2].tolist() == [0, 0]
+
+
+def test_accuracies_by_hand() -> None:
+    """The noise-free particle has a say in the guided answer and the oracle, not in unguided."""
+    accuracy = gathered(watched(), LABELS).figures()["accuracy"]
+    assert accuracy == pytest.approx(
+        {"deterministic": 2 / 3, "unguided": 1 / 3, "guided": 1 / 3, "oracle": 1.0}
+    )
+
+
+def test_the_tilts_of_all_steps_add_up() -> None:
+    seen = watched()
+    log_weights = torch.log_softmax(0.5 * SCORES.double().cumsum(1), -1)
+    terminal, path = along_path(seen.answers, log_weights, 3)
+    mean = gathered(seen).figures()["entropy"]["mean"]
+    assert mean["terminal"] == pytest.approx(float(terminal.mean()))
+    assert mean["path"] == pytest.approx(float(path.mean()))
+
+
+def test_labels_are_no_part_of_the_signals() -> None:
+    plain, told = (gathered(watched(), labels).sample for labels in (None, LABELS))
+    assert torch.equal(plain.replicate_sums(), told.replicate_sums())
