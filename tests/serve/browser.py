@@ -12,6 +12,7 @@ AXE = Path(__file__).parent / "vendor" / "axe.min.js"
 LEVELS = ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa"]
 FLAGS = ["--no-sandbox", "--disable-gpu", "--disable-background-networking",
          "--disable-component-update", "--disable-sync", "--no-first-run"]  # fmt: skip
+CELLS = "[...document.querySelectorAll('#board [role=gridcell]')].map(c => c.textContent || '.')"
 WIDE, PHONE = {"width": 1440, "height": 900}, {"width": 360, "height": 740}
 
 
@@ -64,6 +65,7 @@ class Tab:
 
     def settle(self) -> None:
         """Wait for the verdict, and for the last frame, which is drawn a moment after it."""
+        self.page.wait_for_selector("#solve:not(.stop)")  # else the verdict may be the last one
         self.page.wait_for_selector("#verdict.good, #verdict.bad")
         last = self.page.get_attribute("#slider", "max")
         self.page.wait_for_function("last => document.getElementById('slider').value === last",
@@ -80,3 +82,13 @@ class Tab:
         """Pixels that the page is wider than the screen; innerWidth would grow along on a phone."""
         width = int(self.page.evaluate("document.documentElement.scrollWidth"))
         return width - int(self.page.viewport_size["width"])
+
+
+def typed(page: Any) -> str:
+    """The Sudoku on the board."""
+    return "".join(page.evaluate(CELLS))
+
+
+def text(page: Any, name: str) -> str:
+    """The text of an element."""
+    return str(page.text_content(name))

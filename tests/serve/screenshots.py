@@ -1,6 +1,6 @@
 """Pictures of the page for the README: python tests/serve/screenshots.py http://127.0.0.1:8000/
 
-Needs a running `tiltrm serve` and Chromium. A run is solved, walked back to where the cloud still
+Needs a running `tiltrm serve` and Chromium. A run is solved, shown again with a cloud, walked back to where the cloud still
 disagrees, and taken light, dark and on a phone; a maze is taken as it ends. Names after the address
 take those alone. `pngquant` halves the files.
 """
@@ -38,6 +38,8 @@ def take(address: str, *names: str) -> None:
             page.check(f"[name=task][value={task}]", force=True)
             tab.solve()
             if task == "sudoku":
+                page.click("#crowd")  # one trajectory was enough, and there is little to see
+                tab.settle()
                 page.evaluate(DISPUTED)
             page.wait_for_timeout(1000)  # until a phone has scrolled to the run by itself
             if not whole and task == "sudoku":

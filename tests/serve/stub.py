@@ -118,7 +118,11 @@ class Handler(BaseHTTPRequestHandler):
     """Files, models, generated puzzles, and the stream."""
 
     bodies: ClassVar[list[dict[str, Any]]] = []  # of the requests to solve
+    left: ClassVar[list[str]] = []  # events at which clients had gone
     refuse: ClassVar[list[tuple[int, str]]] = []  # answers to give instead, the next first
+    pause: ClassVar[float] = 0.005  # seconds between two events
+    most: ClassVar[int | None] = None  # events after which the line breaks
+    particles: ClassVar[int] = 16  # of the result
 
     def do_GET(self) -> None:
         path = urlsplit(self.path)
@@ -146,10 +150,15 @@ class Handler(BaseHTTPRequestHandler):
         self.send_header("Content-Type", "text/event-stream")
         self.end_headers()
         events = [("start", run["start"]), *(("step", frame) for frame in run["steps"]),
-                  ("baseline", run["baseline"]), ("result", run["result"])]  # fmt: skip
-        for name, data in events:
-            self.wfile.write(f"event: {name}\ndata: {json.dumps(data)}\n\n".encode())
-            time.sleep(0.005)
+                  ("baseline", run["baseline"]),
+                  ("result", {**run["result"], "particles": self.particles})]  # fmt: skip
+        for name, data in events[: self.most]:
+            try:
+                self.wfile.write(f"event: {name}\ndata: {json.dumps(data)}\n\n".encode())
+            except OSError:
+                self.left.append(name)
+                break
+            time.sleep(self.pause)
         return None
 
     def _json(self, value: object, status: int = 200) -> None:

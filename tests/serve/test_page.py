@@ -1,6 +1,5 @@
 """The page in a real browser, against a stub of the server."""
 
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -9,40 +8,9 @@ import pytest
 from tiltrm.tasks import SUDOKU
 
 from . import stub
-from .browser import PHONE, WIDE, Tab, chromium
+from .browser import PHONE, WIDE, Tab, text, typed
 
 PUZZLE = SUDOKU.decode(SUDOKU.generate(4)[0])
-MIDDLE = "[...document.querySelectorAll('#board [role=gridcell]')].map(c => c.textContent || '.')"
-
-
-@pytest.fixture(scope="module")
-def address() -> Iterator[str]:
-    with stub.serving() as found:
-        yield found
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Any]:
-    with chromium() as found:
-        yield found
-
-
-@pytest.fixture
-def tab(browser: Any, address: str) -> Iterator[Tab]:
-    """A page of its own. Whatever a test does, nothing may leave the machine or go wrong inside."""
-    made = Tab(browser)
-    yield made
-    made.context.close()
-    assert made.complaints == []
-    assert [url for url in made.requests if not url.startswith((address, "file:", "about:"))] == []
-
-
-def typed(page: Any) -> str:
-    return "".join(page.evaluate(MIDDLE))
-
-
-def text(page: Any, name: str) -> str:
-    return str(page.text_content(name))
 
 
 def test_type_a_puzzle_and_watch_it_solved(tab: Tab, address: str) -> None:

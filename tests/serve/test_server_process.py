@@ -35,7 +35,8 @@ def process(folder: str) -> Iterator[tuple[subprocess.Popen[str], int]]:
     pytest.importorskip("fastapi", reason="the extra [serve] is not installed")
     command = [sys.executable, "-m", "tiltrm.cli", "serve", "--model", folder, "--port", "0",
                "--device", "cpu"]  # fmt: skip
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as running:
+    pipes: dict[str, Any] = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
+    with subprocess.Popen(command, **pipes) as running:
         try:
             assert running.stdout is not None
             said = re.search(r":(\d+)/", running.stdout.readline())
@@ -45,10 +46,10 @@ def process(folder: str) -> Iterator[tuple[subprocess.Popen[str], int]]:
             running.kill()
 
 
-def post(port: int, text: str) -> tuple[int, dict[str, Any]] | None:
+def post(port: int, text: str, **more: Any) -> tuple[int, dict[str, Any]] | None:
     """Status and body; None where the server was not there, or went away."""
     line = http.client.HTTPConnection("127.0.0.1", port, timeout=60)
-    body = json.dumps({"puzzles": [text], **SETTINGS})
+    body = json.dumps({"puzzles": [text], **SETTINGS, **more})
     try:
         line.request("POST", "/v1/solve", body, {"Content-Type": "application/json"})
         answer = line.getresponse()
@@ -90,6 +91,22 @@ def test_sigterm_under_load_loses_nothing_that_was_accepted(folder: str, toy: TR
         else:
             assert result is None or result[0] == 503
     assert solved >= accepted
+
+
+def test_a_second_signal_ends_it_in_the_midst_of_a_step(folder: str) -> None:
+    with process(folder) as (running, port), ThreadPoolExecutor(1) as pool:
+        asked = pool.submit(post, port, TEXTS[0], particles=256, outer_steps=1024)
+        while held(port) < 1:
+            pass
+        running.send_signal(signal.SIGINT)
+        assert running.stderr is not None
+        said = running.stderr.readline()
+        running.send_signal(signal.SIGINT)
+        assert running.wait(10) == 128 + signal.SIGINT  # not -6, which is an abort
+        assert asked.result(10) is None
+        assert said.startswith("closing: ")
+        assert said.endswith("a second signal ends it\n")
+        assert running.stderr.read() == ""
 
 
 def test_kill_and_restart_is_clean(folder: str, toy: TRM) -> None:

@@ -2,6 +2,7 @@
 
 import asyncio
 import html
+from collections.abc import Collection
 from pathlib import Path
 from typing import Any
 
@@ -24,11 +25,15 @@ from tiltrm.tasks import by_name
 
 STATIC = Path(__file__).parent / "static"
 LARGEST_SEED = 2**31
+ROUTING = {  # what the router refuses by itself
+    404: "expected a path of this server, got another; /docs lists them",
+    405: "expected the method {Allow}, got another; /docs lists the routes",
+}
 PROMETHEUS = "text/plain; version=1.0.0; charset=utf-8"
 
 
-def create(desk: Desk, host: str, token: str | None) -> ASGIApp:
-    """The application around a desk; `host` is the address it listens on."""
+def create(desk: Desk, hosts: Collection[str] | None, token: str | None) -> ASGIApp:
+    """The application around a desk; `hosts` are the names it answers to, None for any."""
     app = FastAPI(title="tiltrm", docs_url=None, redoc_url=None, description=tiltrm.__doc__ or "")
     metrics = Metrics(desk.engine)
     _add_work(app, desk)
@@ -36,7 +41,7 @@ def create(desk: Desk, host: str, token: str | None) -> ASGIApp:
     _add_refusals(app)
     app.mount("/static", StaticFiles(directory=STATIC), name="static")
     routes = {getattr(route, "path", "") for route in app.routes}
-    return Guard(app, metrics, routes, host, token)
+    return Guard(app, metrics, routes, hosts, token)
 
 
 def _body(kind: Any) -> dict[str, Any]:
@@ -63,7 +68,7 @@ def _add_work(app: FastAPI, desk: Desk) -> None:
     @app.post("/v1/diagnose", openapi_extra=_body(DiagnoseRequest))
     async def diagnose(request: Request) -> Response:
         """Say, with or without labels, whether exploration will help."""
-        return JSONResponse(await diagnoses.run(await _read(request, DiagnoseRequest)))
+        return JSONResponse(await diagnoses.run(request, await _read(request, DiagnoseRequest)))
 
     async def _read(request: Request, kind: Any) -> Any:
         if desk.engine.closing:
@@ -126,7 +131,8 @@ def _add_refusals(app: FastAPI) -> None:
 
     @app.exception_handler(HTTPException)
     async def unknown(_: Request, error: HTTPException) -> JSONResponse:
-        return JSONResponse({"error": str(error.detail)}, error.status_code, error.headers)
+        said = ROUTING.get(error.status_code, str(error.detail)).format(**(error.headers or {}))
+        return JSONResponse({"error": said}, error.status_code, error.headers)
 
     @app.exception_handler(RequestValidationError)
     async def invalid(_: Request, error: RequestValidationError) -> JSONResponse:

@@ -73,12 +73,12 @@ class Desk:
                 for index, tokens in enumerate(good.values())
             ]
             self.submit(jobs)
-            await self._finish(request, order, done)
+            await self.finish(request, order, done)
             for place, outcome in zip(good, order.outcomes, strict=True):
                 records[place] = outcome
         return [found for found in records if found is not None]
 
-    async def _finish(self, request: Request, order: Order, done: asyncio.Event) -> None:
+    async def finish(self, request: Request, order: Order, done: asyncio.Event) -> None:
         """Wait for an order, as long as its client does; raises Refusal."""
         finished = asyncio.ensure_future(done.wait())
         gone = asyncio.ensure_future(_gone(request))

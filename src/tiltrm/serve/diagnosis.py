@@ -2,12 +2,23 @@
 
 import asyncio
 import json
+import threading
+from collections.abc import Callable
+from functools import partial
 from typing import Any
 
-from tiltrm.diagnose import diagnose
+from fastapi import Request
+
+from tiltrm.diagnose import Report, diagnose
 from tiltrm.errors import PuzzleError, TiltrmError
-from tiltrm.serve.desk import Desk
+from tiltrm.serve.desk import Desk, from_thread
+from tiltrm.serve.engine import LOG
 from tiltrm.serve.limits import DiagnoseRequest, Refusal
+from tiltrm.serve.orders import Order
+
+
+class UnwantedError(Exception):
+    """Nobody waits for the report any more."""
 
 
 class Diagnoses:
@@ -17,7 +28,7 @@ class Diagnoses:
         self.desk = desk
         self.busy = False
 
-    async def run(self, body: DiagnoseRequest) -> Any:
+    async def run(self, request: Request, body: DiagnoseRequest) -> Any:
         """The report as a dictionary; raises Refusal."""
         host, task = self.desk.host(body.model, body.task)
         try:
@@ -32,10 +43,27 @@ class Diagnoses:
         if self.busy:
             raise Refusal(429, "another diagnosis is running; try again later", retry_after="5")
         self.busy = True
+        done = asyncio.Event()
+        order = Order(1, from_thread(done.set))
+        work = partial(diagnose, host.model, tokens, labels, seed=body.seed)
+        # A thread of its own, not the loop's: the process does not wait for it at its end.
+        threading.Thread(target=self._work, args=(work, order), daemon=True).start()
+        await self.desk.finish(request, order, done)
+        return json.loads(order.outcomes[0].as_json())
+
+    def _work(self, work: Callable[..., Report], order: Order) -> None:
+        """Do it, as long as somebody waits for it."""
+
+        def progress(done: int, of: int) -> None:
+            if not order.open:
+                raise UnwantedError
+
+        report, failed = None, None
         try:
-            report = await asyncio.to_thread(diagnose, host.model, tokens, labels, seed=body.seed)
-        except TiltrmError as error:
-            raise Refusal(422, str(error)) from None
-        finally:
-            self.busy = False
-        return json.loads(report.as_json())
+            report = work(progress=progress)
+        except Exception as error:
+            failed = error
+            if not isinstance(error, TiltrmError | UnwantedError):
+                LOG.exception("a diagnosis failed")
+        self.busy = False
+        order.put(0, report, failed)

@@ -66,6 +66,7 @@ class Film:
     def __init__(self, model: RecursiveModel, plan: Adaptive | None) -> None:
         self.model = model
         self.stages = plan.stages if plan else ()
+        self.turned = plan is not None and plan.turned
         self.ends = list(accumulate(stage.outer_steps for stage in self.stages))
         self.stage = 0
         self.fresh: list[bool] = []
@@ -106,12 +107,16 @@ class Film:
         return frame
 
     def _grow(self, step: int, particles: int) -> None:
-        """A stage keeps its first particle, or all where it goes on; those after are fresh."""
+        """A stage keeps its first particle, or all where it goes on; those after are fresh.
+
+        Where the particles of a plan are turned, it keeps none.
+        """
         if step == 1:
             self.fresh = [True] * particles
         elif self.stage < len(self.ends) - 1 and step > self.ends[self.stage]:
             self.stage += 1
-            kept = len(self.fresh) if self.stages[self.stage].goes_on else 1
+            goes_on = self.stages[self.stage].goes_on
+            kept = 0 if self.turned else len(self.fresh) if goes_on else 1
             self.fresh = [place >= kept for place in range(particles)]
 
 

@@ -1,6 +1,7 @@
 """What stands before every route: whose host it is, who may ask, and what every answer carries."""
 
 import hmac
+import ipaddress
 import json
 import time
 from collections.abc import Collection
@@ -20,6 +21,7 @@ HEADERS = {
     "Cross-Origin-Resource-Policy": "same-origin",
     "Cross-Origin-Opener-Policy": "same-origin",
 }
+ASK_AGAIN = "no-cache"  # so that after an update no old script meets a new page
 LOOPBACK = ("127.0.0.1", "localhost", "::1")
 GUARDED = ("/v1/", "/metrics", "/openapi.json", "/docs")  # ask for the token where there is one
 
@@ -27,16 +29,15 @@ GUARDED = ("/v1/", "/metrics", "/openapi.json", "/docs")  # ask for the token wh
 class Guard:
     """Wraps the application.
 
-    A server on a loopback address answers to its own names only, so that a page of another site
-    cannot reach it through a name that points here. `routes` are the paths that metrics tell apart.
+    It answers to `hosts` only, or to any name where that is None. `routes` are the paths that
+    metrics tell apart. HEAD is GET without the body, which the server leaves out.
     """
 
     def __init__(
-        self, app: ASGIApp, metrics: Metrics, routes: Collection[str], host: str,
-        token: str | None,
+        self, app: ASGIApp, metrics: Metrics, routes: Collection[str],
+        hosts: Collection[str] | None, token: str | None,
     ) -> None:  # fmt: skip
-        self.app, self.metrics, self.routes = app, metrics, routes
-        self.hosts = LOOPBACK if host in LOOPBACK else None
+        self.app, self.metrics, self.routes, self.hosts = app, metrics, routes, hosts
         self.token = None if token is None else f"Bearer {token}".encode()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -53,12 +54,14 @@ class Guard:
                 headers = MutableHeaders(scope=message)
                 for name, value in HEADERS.items():
                     headers[name] = value
+                headers.setdefault("Cache-Control", ASK_AGAIN)
             await send(message)
 
         try:
             refused = self._refused(path, Headers(scope=scope))
             if refused is None:
-                await self.app(scope, receive, dressed)
+                method = "GET" if scope["method"] == "HEAD" else scope["method"]
+                await self.app({**scope, "method": method}, receive, dressed)
             else:
                 await _refuse(dressed, *refused)
         finally:
@@ -73,6 +76,17 @@ class Guard:
             if not hmac.compare_digest(shown, self.token):
                 return 401, "expected Authorization: Bearer and the token of this server"
         return None
+
+
+def own_names(host: str, address: str) -> tuple[str, ...] | None:
+    """The names of a server that was told to listen on `host`, which is at `address`.
+
+    A server on a loopback address has few, so that a page of another site cannot reach it through
+    a name that points here; of any other server nobody knows them all.
+    """
+    if not ipaddress.ip_address(address).is_loopback:
+        return None
+    return tuple(dict.fromkeys((*LOOPBACK, address, host.lower())))
 
 
 def _name(host: str) -> str:

@@ -1,6 +1,7 @@
 """Running the application: sockets, signals, and an end that loses nothing."""
 
 import logging
+import os
 import socket
 from collections.abc import Mapping
 from types import FrameType
@@ -13,8 +14,10 @@ from tiltrm.model.base import RecursiveModel
 from tiltrm.recipe import task_of
 from tiltrm.serve.app import create
 from tiltrm.serve.desk import Desk
-from tiltrm.serve.engine import Engine
+from tiltrm.serve.engine import LOG, Engine
+from tiltrm.serve.guard import own_names
 from tiltrm.serve.limits import Limits
+from tiltrm.serve.protocol import IDLE, Protocol
 from tiltrm.serve.tracks import host as make_host
 
 
@@ -28,9 +31,11 @@ class Server(uvicorn.Server):
 
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:
         """Called at SIGTERM and SIGINT."""
-        if self.engine.closing:
-            self.should_exit = self.force_exit = True
+        if self.engine.closing:  # at once: threads in the midst of a step would abort the process
+            os._exit(128 + sig)
         self.engine.close()
+        if open_ := len(self.server_state.tasks):
+            LOG.warning("closing: %d requests are still answered; a second signal ends it", open_)
 
     async def on_tick(self, counter: int) -> bool:
         """Ten times a second: whether to end."""
@@ -51,11 +56,12 @@ def build(
         make_host(name, model, task_of(model), device, engine.threads)
         for name, model in models.items()
     ]
-    app = create(Desk(engine, hosts, limits), host, token)
+    names = own_names(host, listener.getsockname()[0])
+    app = create(Desk(engine, hosts, limits), names, token)
     config = uvicorn.Config(
         app, log_level=logging.WARNING, access_log=False, server_header=False,
-        limit_concurrency=limits.connections, timeout_keep_alive=30, ws="none", lifespan="off",
-        h11_max_incomplete_event_size=1 << 16, http="h11", loop="asyncio", proxy_headers=False,
+        limit_concurrency=limits.connections, timeout_keep_alive=IDLE, ws="none", lifespan="off",
+        h11_max_incomplete_event_size=1 << 16, http=Protocol, loop="asyncio", proxy_headers=False,
     )  # fmt: skip
     return Server(config, engine), listener
 
@@ -91,5 +97,4 @@ def run(server: Server, listener: socket.socket) -> None:
     finally:
         server.engine.close()
         listener.close()
-    if not server.force_exit:
-        server.engine.join()
+    server.engine.join()

@@ -33,7 +33,7 @@ export function makeCharts() {
 
 /** Draw one chart; `describe` is what a screen reader says of it. */
 export function drawChart(chart, frames) {
-  const { shapes, label } = chart.draw(frames);
+  const { shapes, label } = frames.length ? chart.draw(frames) : { shapes: [], label: "No outer step yet." };
   chart.drawing.setAttribute("aria-label", label);
   chart.drawing.replaceChildren(...stageLines(frames), ...shapes);
 }

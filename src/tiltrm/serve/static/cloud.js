@@ -95,6 +95,13 @@ function rules(context, width, side) {
   }
 }
 
+/** A text of the run's symbols as tokens; what is no symbol is taken from `other`. */
+export const tokensOf = (run, text, other = []) =>
+  [...text].map((symbol, cell) => {
+    const token = run.symbols.indexOf(symbol);
+    return token < 0 ? other[cell] : token;
+  });
+
 /** The cells where two grids differ. */
 export const difference = (some, other) =>
   new Set(some.flatMap((token, cell) => (token === other[cell] ? [] : [cell])));

@@ -12,7 +12,7 @@ const THEME = "tiltrm-theme";
 const SPOKEN = 2500; // milliseconds between two spoken reports of progress
 
 const embedded = byId("replay"); // a replay in a file of its own: no server, nothing to type
-const replay = new Replay();
+const replay = new Replay(watchCrowd);
 let state = freshState();
 let running = null; // the AbortController of the run under way
 let spoken = 0;
@@ -60,22 +60,33 @@ function complain(error) {
   byId("trouble").textContent = error instanceof Refusal ? error.message : "The run broke off; the server’s answer could not be read.";
 }
 
-/** Solve and watch, or stop what is running. */
-async function start() {
+/** Solve and watch what is on the board, or stop what is running. */
+function start() {
   if (running) return running.abort();
-  byId("trouble").textContent = "";
   byId("fault").textContent = board.fault;
-  if (board.fault) return;
+  if (!board.fault) run(state);
+}
+
+/** A cloud on this puzzle, small enough for a computer without a GPU; the settings stay as they are. */
+function watchCrowd({ task, puzzle, seed }) {
+  if (!running) run({ task, puzzle, settings: { method: "guided", seed, outer_steps: 16 } });
+}
+
+async function run({ task, puzzle, settings }) {
+  byId("trouble").textContent = "";
+  byId("status").classList.remove("unseen");
+  byId("status").textContent = "Waiting for the first step …";
   running = new AbortController();
   setRunning(true);
   try {
-    const body = { puzzles: [state.puzzle], task: state.task, ...state.settings, baseline: true };
+    const body = { puzzles: [puzzle], task, ...settings, baseline: true };
     let complete = false;
     for await (const [name, data] of solve(body, running.signal)) complete = receive(name, data) || complete;
     if (!complete) throw new Refusal("The run broke off before its end; try again.", 0);
   } catch (error) {
-    replay.pause();
-    byId("status").textContent = error.name === "AbortError" ? "Stopped." : "";
+    const stopped = error.name === "AbortError";
+    replay.breakOff(stopped ? "Stopped" : "Broken off");
+    byId("status").textContent = stopped ? "Stopped." : "";
     complain(error);
   } finally {
     running = null;
@@ -87,7 +98,6 @@ async function start() {
 function receive(name, data) {
   if (name === "start") {
     byId("empty").hidden = true;
-    byId("status").classList.remove("unseen");
     replay.begin(data);
     if (innerWidth < 900) byId("watch").scrollIntoView({ behavior: "smooth" });
   } else if (name === "step") {
@@ -207,8 +217,12 @@ async function open() {
     remember();
   });
   byId("form").elements.token.addEventListener("change", showModels);
-  byId("solve").addEventListener("click", start);
-  addEventListener("keydown", (event) => event.key === "Enter" && (event.ctrlKey || event.metaKey) && start());
+  byId("solve").addEventListener("click", (event) => event.detail < 2 && start()); // a double click is one wish
+  addEventListener("keydown", (event) => {
+    if (event.key !== "Enter") return;
+    if (event.repeat && event.target.id === "solve") event.preventDefault(); // held down: one wish, too
+    else if (!event.repeat && (event.ctrlKey || event.metaKey)) start();
+  });
   addEventListener("hashchange", () => {
     const linked = readAddress(location.hash);
     if (linked) show(linked);
@@ -225,6 +239,7 @@ async function open() {
 
 byId("copy").addEventListener("click", copyCommand);
 wireTheme();
+new ResizeObserver(() => sketch(byId("sketch"))).observe(byId("sketch"));
 if (embedded) {
   document.body.classList.add("file");
   replay.load(JSON.parse(embedded.textContent));

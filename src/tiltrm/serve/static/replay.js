@@ -1,16 +1,18 @@
 // A run on the screen: it grows while frames arrive, and can be walked back and forth.
 
 import { drawChart, across, figure, makeCharts } from "./charts.js";
-import { difference, paintGrid, paintParticles } from "./cloud.js";
+import { difference, paintGrid, paintParticles, tokensOf } from "./cloud.js";
 import { byId, make, plural } from "./dom.js";
 import { describe, paintRiver, readTheme, resampled } from "./river.js";
-import { beside, doubtful, figures, frameWords, verdict } from "./words.js";
+import { alone, beside, doubtful, figures, frameWords, verdict, waiting } from "./words.js";
 
 const WHOLE = 6000; // milliseconds that a replay should take at most
 const QUICKEST = 40, SLOWEST = 220; // milliseconds a frame
 
 export class Replay {
-  constructor() {
+  /** `crowd(run)` is called where somebody wants to see a cloud on the puzzle of this run. */
+  constructor(crowd) {
+    this.crowd = crowd;
     this.river = figure("Ancestry: a stream for each particle, as wide as its weight",
       make("canvas", { class: "river", role: "img", "aria-label": "Ancestry" }));
     this.charts = makeCharts();
@@ -29,21 +31,37 @@ export class Replay {
   /** Forget the last run; `run` is the start event of the next. */
   begin(run) {
     this.pause();
-    Object.assign(this, { run, frames: [], at: -1, result: null, baseline: null, stale: false });
-    byId("baseline").hidden = true;
-    byId("doing").hidden = true;
-    byId("verdict").className = "card";
-    byId("verdict-title").textContent = "Thinking …";
-    byId("words").replaceChildren();
-    byId("figures").replaceChildren();
-    byId("watch").hidden = byId("story").hidden = !run;
-    if (run) byId("command").textContent = run.command;
+    Object.assign(this, { run, frames: [], at: -1, result: null, baseline: null, stale: false, over: false });
+    byId("baseline").hidden = byId("watch").hidden = byId("story").hidden = !run;
+    if (!run) return;
+    this.say("card", "Thinking …", [waiting(run)]);
+    this.count({ evaluations: 0, outer_steps: 0 });
+    byId("command").textContent = run.command;
+    byId("baseline-words").textContent = "It runs beside the cloud, for comparison.";
+    byId("slider").max = 1;
+    byId("where").textContent = "before the first step";
+    byId("particles").replaceChildren();
+    paintGrid(byId("cloud"), run, { tokens: tokensOf(run, run.puzzle) });
+    this.drawBaseline();
+    this.draw();
+  }
+
+  say(kind, title, sentences, ...more) {
+    byId("verdict").className = kind;
+    byId("verdict-title").textContent = title;
+    byId("words").replaceChildren(...sentences.map((text) => make("p", { text })), ...more);
+  }
+
+  count(known) {
+    byId("figures").replaceChildren(...figures(known).map(([name, value]) =>
+      make("div", {}, make("dt", { text: name }), make("dd", { text: value }))));
   }
 
   /** One more frame. Unless paused, the replay runs after the frames as they arrive. */
   add(frame) {
     this.frames.push(frame);
     byId("slider").max = this.frames.length;
+    this.count({ evaluations: frame.evaluations, outer_steps: frame.step });
     this.stale = true;
     if (this.frames.length === 1) {
       this.go(0);
@@ -63,17 +81,31 @@ export class Replay {
 
   conclude(result) {
     this.result = result;
+    this.over = true;
     const { title, good, sentences } = verdict(this.run, result);
-    byId("verdict").className = `card ${good ? "good" : "bad"}`;
-    byId("verdict-title").textContent = title;
-    byId("words").replaceChildren(...sentences.map((text) => make("p", { text })));
-    byId("doing").hidden = false;
-    if (!result.error) {
-      byId("figures").replaceChildren(...figures(result).map(([name, value]) =>
-        make("div", {}, make("dt", { text: name }), make("dd", { text: value }))));
-    }
+    this.say(`card ${good ? "good" : "bad"}`, title, sentences, ...this.more());
+    if (!result.error) this.count(result);
+    byId("baseline").hidden = !this.baseline || Boolean(result.error);
     this.redraw();
     return `${title}. ${sentences.join(" ")}`;
+  }
+
+  /** A run that ended without a result: what has come of it can still be watched. */
+  breakOff(title) {
+    if (!this.run || this.over) return;
+    this.over = true;
+    this.pause();
+    this.say("card", title, ["There is no answer. What has come so far can still be watched."]);
+    byId("baseline").hidden = true;
+  }
+
+  /** The way to a cloud where there was none. */
+  more() {
+    const why = alone(this.run, this.result);
+    if (!why) return [];
+    const button = make("button", { type: "button", id: "crowd", text: "Watch 16 of them" });
+    button.addEventListener("click", () => this.crowd(this.run));
+    return [make("p", { class: "more" }, `${why} `, button)];
   }
 
   compare(baseline) {
@@ -82,8 +114,8 @@ export class Replay {
 
   play() {
     if (!this.frames.length) return;
-    if (this.result && this.at >= this.frames.length - 1) this.go(0, true);
-    this.still = !this.result && matchMedia("(prefers-reduced-motion: reduce)").matches;
+    if (this.over && this.at >= this.frames.length - 1) this.go(0, true);
+    this.still = !this.over && matchMedia("(prefers-reduced-motion: reduce)").matches;
     this.next();
     byId("play").textContent = "❚❚";
     byId("play").setAttribute("aria-label", "Pause");
@@ -94,7 +126,7 @@ export class Replay {
     this.timer = setTimeout(() => {
       const last = this.frames.length - 1;
       if (this.at < last) this.go(this.still ? last : this.at + 1, true);
-      else if (this.result) return this.pause();
+      else if (this.over) return this.pause();
       this.next();
     }, pace);
   }
@@ -120,12 +152,19 @@ export class Replay {
     this.pointAt(frame);
   }
 
+  /** The answer given: a judge may have chosen a particle that did not lead. */
+  get answer() {
+    const { leading } = this.frames.at(-1);
+    return this.result?.answer ? tokensOf(this.run, this.result.answer, leading) : leading;
+  }
+
   /** The grids of one frame. */
   paint(frame) {
     const last = this.result && this.at === this.frames.length - 1;
     const doubt = new Set(last ? doubtful(this.run, this.result) : []);
-    paintGrid(byId("cloud"), this.run, { tokens: frame.leading, entropy: frame.entropy, doubt });
-    byId("cloud").setAttribute("aria-label", `The leading answer at ${frameWords(frame)}`);
+    const tokens = last ? this.answer : frame.leading;
+    paintGrid(byId("cloud"), this.run, { tokens, entropy: frame.entropy, doubt });
+    byId("cloud").setAttribute("aria-label", `The ${last ? "" : "leading "}answer at ${frameWords(frame)}`);
     paintParticles(byId("particles"), this.run, frame);
   }
 
@@ -136,6 +175,10 @@ export class Replay {
     paintRiver(this.river.drawing, this.frames);
     this.river.drawing.setAttribute("aria-label", describe(this.frames));
     for (const chart of this.charts) drawChart(chart, this.frames);
+    for (const { cursor, value } of [this.river, ...this.charts]) {
+      cursor.hidden = !this.frames.length;
+      if (cursor.hidden) value.textContent = "";
+    }
   }
 
   /** The cursors of the charts, and what each says at this frame. */
@@ -152,15 +195,17 @@ export class Replay {
     if (!this.run || !this.frames.length) return;
     this.draw();
     this.go(this.at, true);
-    if (this.baseline && this.result && !this.result.error) this.drawBaseline();
+    this.drawBaseline();
   }
 
+  /** The puzzle, until its run and the cloud's are both done. */
   drawBaseline() {
-    byId("baseline").hidden = false;
-    const last = this.frames.at(-1);
+    if (!this.baseline || !this.result || this.result.error) {
+      return paintGrid(byId("baseline-grid"), this.run, { tokens: tokensOf(this.run, this.run.puzzle) });
+    }
     const { tokens } = this.baseline;
-    const differs = this.baseline.solved ? new Set() : difference(tokens, last.leading);
-    byId("baseline-words").textContent = beside(this.run, this.baseline, this.result, last);
+    const differs = this.baseline.solved ? new Set() : difference(tokens, this.answer);
+    byId("baseline-words").textContent = beside(this.baseline, this.result, this.answer);
     byId("baseline-grid").setAttribute("aria-label",
       this.baseline.solved ? "Its answer, right by the rules" : `Its answer, not right; ${differs.size} cells differ`);
     paintGrid(byId("baseline-grid"), this.run, { tokens, differs });

@@ -22,7 +22,7 @@ export function freshState(task = "sudoku") {
 export function readAddress(hash) {
   const fields = new URLSearchParams(hash.replace(/^#/, ""));
   const task = fields.get("task");
-  if (!(task in TASKS)) return null;
+  if (!Object.hasOwn(TASKS, task)) return null; // `in` would find "constructor"
   const state = freshState(task);
   try {
     const packed = fields.get("puzzle") ?? "";
@@ -37,12 +37,12 @@ export function readAddress(hash) {
 /** Names and texts (of an address or a form) -> settings that the chosen method has. */
 export function readSettings(fields) {
   const chosen = fields.get("method");
-  const settings = { method: chosen in METHODS ? chosen : "adaptive", seed: 0 };
+  const settings = { method: Object.hasOwn(METHODS, chosen) ? chosen : "adaptive", seed: 0 };
   for (const name of ["seed", ...METHODS[settings.method]]) {
     const text = fields.get(name);
     if (text == null || text === "") continue;
     const value = NUMBERS.has(name) ? Number(text) : name === "rules" ? text === "true" : text;
-    if (!Number.isNaN(value) && value !== false) settings[name] = value;
+    if (value !== false && (!NUMBERS.has(name) || Number.isFinite(value))) settings[name] = value;
   }
   return settings;
 }

@@ -31,7 +31,7 @@ function parseSudoku(text) {
       throw new Error(`Expected digits 1 to 9 and “.” for a blank, got “${character}” at ${where}.`);
     }
   }
-  if (cells.length !== 81) throw new Error(`Expected 81 cells, got ${cells.length}.`);
+  if (cells.length !== 81) throw new Error(`Expected 81 cells, got ${cells.length}; write “.” or “0” for a blank.`);
   return cells;
 }
 

@@ -6,6 +6,7 @@ import { place } from "./tasks.js";
 
 const DOUBTFUL = 0.02; // entropy of a cell, of at most 1
 const NAMED = 6; // doubtful cells named one by one
+const CLUES = 17; // no Sudoku with fewer has a single solution
 
 /** The cells to doubt, most doubtful first. */
 export const doubtful = (run, result) =>
@@ -18,10 +19,15 @@ export const doubtful = (run, result) =>
 /** The title and the sentences of the verdict; `good` colours it. */
 export function verdict(run, result) {
   if (result.error) return { title: "Not a puzzle", good: false, sentences: [result.error] };
-  const sentences = [who(run, result), sure(result), doubts(run, result)];
+  const sentences = [who(run, result), sure(result), doubts(run, result), ...several(run)];
   if (result.abstained) return { title: "Withheld", good: false, sentences };
   return { title: result.solved_by_rules ? "Solved" : "Not solved", good: result.solved_by_rules, sentences };
 }
+
+/** What is said while it runs. */
+export const waiting = ({ method }) =>
+  `${method === "adaptive" ? "It ends when it is sure, or with its budget." : `The method “${method}” runs its whole budget.`} ` +
+  "Pause or go back at any time.";
 
 function who({ method }, { decided_by: by, outer_steps: steps, particles }) {
   const when = `after ${plural(steps, "outer step")} with ${plural(particles, "particle")}`;
@@ -51,19 +57,28 @@ function doubts(run, result) {
   return `${cells.length === 1 ? "A cell to doubt" : `${cells.length} cells to doubt`}: ${named}${more}.`;
 }
 
-/** The figures beneath: [name, value]. */
-export const figures = (result) => [
-  ["Confidence", percent(result.confidence)],
-  ["Evaluations", count(result.evaluations)],
-  ["Seconds", result.seconds < 10 ? result.seconds.toFixed(2) : result.seconds.toFixed(0)],
-  ["Outer steps", count(result.outer_steps)],
+function several({ task, given }) {
+  if (task !== "sudoku" || given.filter(Boolean).length >= CLUES) return [];
+  return [`Fewer than ${CLUES} clues always leave several solutions; the model learned from Sudokus that have one.`];
+}
+
+/** The figures beneath: [name, value]; what is not known yet is left open. */
+export const figures = ({ confidence, evaluations, seconds, outer_steps: steps }) => [
+  ["Confidence", confidence === undefined ? "…" : percent(confidence)],
+  ["Evaluations", count(evaluations)],
+  ["Seconds", seconds === undefined ? "…" : seconds.toFixed(seconds < 10 ? 2 : 0)],
+  ["Outer steps", count(steps)],
 ];
 
+/** Where a run decided before there was a cloud: why there is none to see. */
+export const alone = ({ method }, { particles }) =>
+  method === "adaptive" && particles === 1 ? "One train of thought was enough, so there was no cloud to see." : "";
+
 /** How the deterministic run did beside it. */
-export function beside(run, baseline, result, last) {
+export function beside(baseline, result, answer) {
   const steps = `${plural(baseline.outer_steps, "outer step")}, ${count(baseline.evaluations)} evaluations`;
   if (!baseline.solved) {
-    const apart = difference(baseline.tokens, last.leading).size;
+    const apart = difference(baseline.tokens, answer).size;
     const where = apart ? ` ${plural(apart, "cell")} of it ${apart === 1 ? "differs" : "differ"} from the cloud’s answer.` : "";
     return `The model as published, without noise or choice, does not solve it: ${steps}.${where}`;
   }

@@ -1,0 +1,184 @@
+"""The page when things go otherwise: stops, double clicks, broken lines, odd links, no jumps."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import tiltrm.serve.replay as replay_file
+from tiltrm.tasks import SUDOKU
+
+from . import stub
+from .browser import PHONE, WIDE, Tab, text
+
+SHIFTED = """() => new Promise(done => new PerformanceObserver(list => done(list.getEntries()
+    .filter(shift => !shift.hadRecentInput).reduce((sum, shift) => sum + shift.value, 0)))
+    .observe({type: 'layout-shift', buffered: true}) ?? setTimeout(() => done(0), 500))"""
+PICTURE = "document.getElementById('cloud').toDataURL()"
+
+
+def step(page: Any, number: int) -> None:
+    """Wait until so many frames have come."""
+    page.wait_for_function("n => document.getElementById('slider').max >= n", arg=number)
+
+
+@pytest.mark.parametrize("size", [WIDE, PHONE], ids=["wide", "phone"])
+def test_nothing_jumps(
+    browser: Any, address: str, size: dict[str, int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Neither when the page opens nor when a verdict comes (0.1 and less is called good)."""
+    monkeypatch.setattr(stub.Handler, "pause", 0.06)
+    tab = Tab(browser, size=size)
+    page = tab.open(address)
+    assert page.evaluate(SHIFTED) < 0.02
+    height = "document.getElementById('puzzle').offsetHeight"
+    before = page.evaluate(height)
+    tab.solve()
+    assert page.evaluate(SHIFTED) < 0.05
+    page.focus("[role=grid]")
+    page.keyboard.type("88")
+    assert "twice" in text(page, "#fault")
+    if size is PHONE:  # a wide one is as high as what stands beside it
+        assert page.evaluate(height) == before
+    tab.context.close()
+
+
+def test_a_run_that_is_stopped_can_be_watched(
+    tab: Tab, address: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(stub.Handler, "pause", 0.1)
+    stub.Handler.left.clear()
+    page = tab.open(address)
+    page.click("#solve")
+    step(page, 3)
+    assert text(page, "#verdict-title") == "Thinking …"
+    assert f"Outer steps{page.get_attribute('#slider', 'max')}" in text(page, "#figures")
+    page.wait_for_timeout(600)  # a click soon after another would count as a double one
+    page.click("#solve")
+    page.wait_for_selector("#verdict-title:has-text('Stopped')")
+    assert text(page, "#status") == "Stopped."
+    page.wait_for_timeout(500)
+    assert stub.Handler.left == ["step"]  # the server hears of it
+    page.focus("#slider")
+    page.keyboard.press("End")
+    last = text(page, "#where")
+    page.click("#play")
+    page.wait_for_selector("#where:has-text('step 1 ')")
+    page.wait_for_function("last => document.getElementById('where').textContent === last",
+                           arg=last)  # fmt: skip
+    page.wait_for_selector("#play[aria-label=Play]")  # and it comes to rest
+
+
+def test_a_second_run_shows_nothing_of_the_first(
+    tab: Tab, address: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    page = tab.open(address)
+    tab.solve()
+    first = page.evaluate(PICTURE)
+    monkeypatch.setattr(stub.Handler, "pause", 2.0)
+    page.click("#solve")
+    page.wait_for_selector("#verdict-title:has-text('Thinking')")
+    assert text(page, "#where") == "before the first step"
+    assert text(page, "#status") == "Waiting for the first step …"
+    assert page.evaluate(PICTURE) != first
+    assert page.locator("#particles li, svg .main, .cursor:visible").count() == 0
+    page.wait_for_selector("#particles li")  # then the first step comes
+    assert text(page, "#where") == "step 1 · 1 particle"
+    assert page.locator("svg .main").count() == 2
+
+
+@pytest.mark.parametrize("how", ["double click", "held down"])
+def test_a_wish_made_twice_is_one(
+    tab: Tab, address: str, monkeypatch: pytest.MonkeyPatch, how: str
+) -> None:
+    monkeypatch.setattr(stub.Handler, "pause", 0.02)
+    page = tab.open(address)
+    before = len(stub.Handler.bodies)
+    if how == "double click":
+        page.dblclick("#solve")
+    else:
+        page.focus("#solve")
+        page.keyboard.down("Enter")
+        page.keyboard.down("Enter")  # as a key that is held repeats itself
+    tab.settle()
+    assert text(page, "#verdict-title") == "Solved"
+    assert len(stub.Handler.bodies) == before + 1
+
+
+def test_a_line_that_breaks_is_said(
+    tab: Tab, address: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(stub.Handler, "most", 5)
+    page = tab.open(address)
+    page.click("#solve")
+    page.wait_for_selector("#trouble:has-text('broke off before its end')")
+    assert text(page, "#verdict-title") == "Broken off"
+    assert text(page, "#solve") == "Solve and watch"
+    monkeypatch.setattr(stub.Handler, "most", None)
+    tab.solve()
+    assert text(page, "#verdict-title") == "Solved"
+    assert text(page, "#trouble") == ""
+
+
+def test_where_one_was_enough_a_cloud_is_one_click_away(
+    tab: Tab, address: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(stub.Handler, "particles", 1)
+    page = tab.open(address, "#task=sudoku&seed=7")
+    tab.solve()
+    assert "One train of thought was enough" in text(page, "#words")
+    link, first = page.url, stub.Handler.bodies[-1]
+    monkeypatch.setattr(stub.Handler, "particles", 16)
+    page.click("#crowd")
+    tab.settle()
+    assert stub.Handler.bodies[-1] == {**first, "method": "guided", "outer_steps": 16}
+    assert page.locator("#crowd").count() == 0
+    assert page.url == link  # what was set stays set
+
+
+@pytest.mark.parametrize(
+    "link",
+    ["task=constructor", "task=sudoku&method=toString", "task=sudoku&particles=Infinity&noise=x"],
+)
+def test_no_link_breaks_the_page(tab: Tab, address: str, link: str) -> None:
+    tab.open(address, f"#{link}")
+    tab.solve()
+    body = stub.Handler.bodies[-1]
+    assert set(body) == {"puzzles", "task", "method", "seed", "baseline"}
+    assert (body["task"], body["method"]) == ("sudoku", "adaptive")
+
+
+def test_the_last_frame_shows_the_answer_that_was_given(tab: Tab, tmp_path: Path) -> None:
+    """The halting head may choose a particle that does not lead."""
+    puzzle, answer = (part.tolist() for part in SUDOKU.generate(3))
+    made = stub.replay(SUDOKU, puzzle, answer)
+    pictures = []
+    for name, leading in (("led", answer), ("chosen", made["baseline"]["tokens"])):
+        made["steps"][-1]["leading"] = leading
+        file = tmp_path / f"{name}.html"
+        file.write_text(replay_file.page(made), "utf-8")
+        pictures.append(tab.open(file.as_uri()).evaluate(PICTURE))
+    assert pictures[0] == pictures[1]
+    made["result"] |= {"answer": None, "abstained": True}  # withheld: the cloud as it was
+    file.write_text(replay_file.page(made), "utf-8")
+    page = tab.open(file.as_uri())
+    assert page.evaluate(PICTURE) != pictures[0]
+    assert not page.is_visible("#crowd")
+
+
+def test_too_few_clues_are_named(tab: Tab, address: str) -> None:
+    page = tab.open(address, f"#task=sudoku&puzzle={'123456789'.ljust(81, '.')}")
+    tab.solve()
+    assert "Fewer than 17 clues always leave several solutions" in text(page, "#words")
+    page.select_option("#samples", index=1)
+    tab.solve()
+    assert "Fewer than 17" not in text(page, "#words")
+
+
+def test_the_sketch_is_drawn_for_the_size_it_has(tab: Tab, address: str) -> None:
+    page = tab.open(address)
+    page.set_viewport_size({"width": 900, "height": 800})
+    page.wait_for_function("""() => {
+        const canvas = document.getElementById('sketch');
+        return canvas.width === Math.round(canvas.getBoundingClientRect().width * devicePixelRatio);
+    }""")

@@ -1,0 +1,270 @@
+"""How the server treats its clients: names, methods, the silent, those who leave, and its end."""
+
+import json
+import logging
+import socket
+import threading
+import time
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+import torch
+
+pytest.importorskip("fastapi", reason="the extra [serve] is not installed")
+pytest.importorskip("prometheus_client", reason="the extra [serve] is not installed")
+
+
+from tiltrm.errors import SettingsError
+from tiltrm.explore.plan import Adaptive, Stage
+from tiltrm.model.trm import TRM
+from tiltrm.serve import diagnosis, stepper
+from tiltrm.serve.desk import Desk
+from tiltrm.serve.engine import Engine
+from tiltrm.serve.guard import own_names
+from tiltrm.serve.limits import Limits, Refusal
+from tiltrm.serve.protocol import Protocol
+from tiltrm.serve.tracks import Host, track
+from tiltrm.tasks import SUDOKU, Sudoku
+
+from .service import Service, request_of, serving
+
+TASK = Sudoku(2)
+PUZZLE = "1...3..2.1....2."
+SLOW = {"method": "guided", "particles": 64, "outer_steps": 1000}
+
+
+@pytest.fixture(scope="module")
+def service(toy: TRM) -> Iterator[Service]:
+    with serving(toy) as running:
+        yield running
+
+
+def answer_to(service: Service, text: bytes) -> bytes:
+    """All that comes back until the server hangs up."""
+    with service.raw(text) as line:
+        return b"".join(iter(lambda: line.recv(65536), b""))
+
+
+def frames_of(text: str) -> list[dict[str, Any]]:
+    """The `step` events of a stream."""
+    blocks = [block.split("\n") for block in text.strip().split("\n\n")]
+    return [json.loads(data[6:]) for name, data in blocks if name == "event: step"]
+
+
+@pytest.mark.parametrize("path", ["/", "/healthz", "/v1/models", "/static/main.js"])
+def test_head_is_get_without_the_body(service: Service, path: str) -> None:
+    ask = f"{{}} {path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n"
+    head, _, body = answer_to(service, ask.format("GET").encode()).partition(b"\r\n\r\n")
+    bare, _, nothing = answer_to(service, ask.format("HEAD").encode()).partition(b"\r\n\r\n")
+    assert b"200 OK" in head.splitlines()[0]
+    assert body
+    assert nothing == b""
+    own = {line for line in head.splitlines() if not line.startswith(b"date:")}
+    assert own == {line for line in bare.splitlines() if not line.startswith(b"date:")}
+
+
+def test_a_path_or_method_that_is_not_here_is_one_sentence(service: Service) -> None:
+    assert service.ask("/nowhere")[2] == {
+        "error": "expected a path of this server, got another; /docs lists them"
+    }
+    status, headers, found = service.ask("/v1/solve")
+    assert (status, headers["allow"]) == (405, "POST")
+    assert found["error"].startswith("expected the method POST, got another")
+
+
+def test_the_page_is_asked_for_again_after_an_update(service: Service) -> None:
+    for path in ("/", "/static/main.js"):
+        headers = service.ask(path)[1]
+        assert headers["cache-control"] == "no-cache"
+        assert headers["etag"]
+    stream = service.ask("/v1/solve/stream", {"puzzles": [PUZZLE], "outer_steps": 1})[1]
+    assert stream["cache-control"] == "no-store"
+
+
+def test_every_loopback_address_has_its_own_names_only() -> None:
+    for address in ("127.0.0.1", "127.0.0.2", "127.255.0.1", "::1"):
+        names = own_names("Some-Host", address)
+        assert names is not None
+        assert {"localhost", "127.0.0.1", address, "some-host"} <= set(names)
+    assert own_names("0.0.0.0", "0.0.0.0") is None
+    assert own_names("::", "::") is None
+    assert own_names("example.org", "192.0.2.1") is None
+
+
+def test_who_asks_nothing_is_hung_up_on(toy: TRM, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Protocol, "seconds", 0.4)
+    again = b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n"
+
+    def whole(line: socket.socket) -> bytes:
+        text = b""
+        while not text.endswith(b'"ok"}'):
+            text += (part := line.recv(65536))
+            assert part, text
+        return text
+
+    with serving(toy) as service:
+        assert answer_to(service, b"") == b""
+        assert answer_to(service, again) == b""  # its head does not end
+        with service.raw(again + b"\r\n") as line:
+            assert whole(line)
+            line.sendall(again)  # nor this one's, the second on its line
+            assert line.recv(65536) == b""
+        with service.raw(again + b"\r\n") as line:
+            assert whole(line)
+            time.sleep(0.6)  # between two requests a client may rest
+            line.sendall(again + b"\r\n")
+            assert whole(line)
+        with service.raw(request_of({"puzzles": [PUZZLE], **SLOW})):
+            service.until(held=1)
+            time.sleep(0.6)  # and who waits for an answer has asked
+            assert service.engine.held == 1
+
+
+def test_who_leaves_a_stream_takes_the_puzzles_along(toy: TRM) -> None:
+    with serving(toy, streams=1) as service:
+        body = {"puzzles": [PUZZLE], "baseline": True, **SLOW}
+        with service.raw(request_of(body).replace(b"/v1/solve", b"/v1/solve/stream")) as line:
+            assert b"200 OK" in line.recv(100)
+            service.until(held=1)  # the deterministic run beside it is soon done
+            assert service.ask("/v1/solve/stream", body)[0] == 429
+        service.until(held=0)
+        quick = {"puzzles": [PUZZLE], "outer_steps": 1}
+        assert service.ask("/v1/solve/stream", quick)[0] == 200
+
+
+def test_who_leaves_before_the_first_step_frees_the_place(
+    toy: TRM, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(stepper.UNDER_WAY, "cpu", 1)
+    body = {"puzzles": [PUZZLE], **SLOW}
+    with serving(toy, queue=2) as service, service.raw(request_of(body)):
+        service.until(held=1)
+        with service.raw(request_of(body)):
+            service.until(held=2)
+        service.until(held=1)
+        assert service.engine.counts.abandoned == 1
+
+
+def test_evaluations_of_all_puzzles_are_counted(toy: TRM) -> None:
+    with serving(toy) as service:
+        asked = {"puzzles": [PUZZLE], "method": "guided", "particles": 2, "outer_steps": 3}
+        spent = [service.ask("/v1/solve", asked)[2]["results"][0]["evaluations"] for _ in range(2)]
+        assert f"tiltrm_evaluations_total {sum(spent):.1f}\n" in service.ask("/metrics")[2]
+
+
+def test_seconds_are_shares_of_the_time_that_passed(service: Service) -> None:
+    """Puzzles that step together divide the time of their steps among them."""
+    texts = [TASK.decode(TASK.generate(seed)[0]) for seed in range(8)]
+    begun = time.perf_counter()
+    asked = {"puzzles": texts, "method": "guided", "outer_steps": 20}
+    records = service.ask("/v1/solve", asked)[2]["results"]
+    assert 0.0 < sum(record["seconds"] for record in records) <= time.perf_counter() - begun
+
+
+def test_a_task_finds_its_model_among_several(toy: TRM) -> None:
+    device, engine = torch.device("cpu"), Engine(torch.device("cpu"), 1)
+    other: Any = SimpleNamespace(cells=81, vocabulary=11, task="sudoku")
+    hosts = [
+        Host("first", other, SUDOKU, device, 1, 1, 1), Host("second", toy, TASK, device, 1, 1, 1)
+    ]  # fmt: skip
+    desk = Desk(engine, hosts, Limits())
+    assert [desk.host(None, task)[0].name for task in (None, "sudoku", "sudoku4")] == [
+        "first", "first", "second"
+    ]  # fmt: skip
+    with pytest.raises(Refusal, match="expected a model for sudoku4"):
+        desk.host("first", "sudoku4")
+    engine.close()
+
+
+def test_a_stream_shows_the_heaviest_particles(service: Service) -> None:
+    asked = {"puzzles": [PUZZLE], "method": "guided", "particles": 9, "outer_steps": 6, "beta": 4.0}
+    for frame in frames_of(service.ask("/v1/solve/stream", asked)[2]):
+        shown = [grid["weight"] for grid in frame["grids"]]
+        assert shown == sorted(frame["weights"], reverse=True)[:6]
+
+
+class Endless:
+    """A diagnosis that only ends where `progress` ends it."""
+
+    def __init__(self) -> None:
+        self.begun, self.ended = threading.Event(), threading.Event()
+        self.daemon = False
+
+    def __call__(self, *_: Any, progress: Any, **__: Any) -> None:
+        self.daemon = threading.current_thread().daemon
+        self.begun.set()
+        try:
+            while True:
+                progress(0, 1)
+                time.sleep(0.005)
+        finally:
+            self.ended.set()
+
+
+def test_a_diagnosis_ends_with_its_client_and_its_time(
+    toy: TRM, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    body = {"puzzles": [PUZZLE], "task": "sudoku4"}
+    with serving(toy) as service:
+        endless = Endless()
+        monkeypatch.setattr(diagnosis, "diagnose", endless)
+        with service.raw(request_of(body).replace(b"/v1/solve", b"/v1/diagnose")):
+            assert endless.begun.wait(10)
+            assert service.ask("/v1/diagnose", body)[0] == 429
+        assert endless.ended.wait(10)
+        assert endless.daemon  # else the process would wait for it at its end
+        monkeypatch.undo()
+        assert service.ask("/v1/diagnose", body)[0] == 200
+    with serving(toy, seconds=0.3) as service:
+        monkeypatch.setattr(diagnosis, "diagnose", endless)
+        assert service.ask("/v1/diagnose", body)[0] == 504
+
+
+@pytest.mark.parametrize(
+    ("error", "said"),
+    [(SettingsError("a sentence for users"), "a sentence for users"),
+     (ValueError("a secret of the inside"), "internal error")],
+)  # fmt: skip
+def test_a_diagnosis_that_fails_says_so_and_frees_its_place(
+    service: Service, monkeypatch: pytest.MonkeyPatch, error: Exception, said: str
+) -> None:
+    def fail(*_: Any, **__: Any) -> None:
+        raise error
+
+    body = {"puzzles": [PUZZLE], "task": "sudoku4"}
+    monkeypatch.setattr(diagnosis, "diagnose", fail)
+    for _ in range(2):
+        status, _, found = service.ask("/v1/diagnose", body)
+        assert (status, found) == (500, {"error": said})
+
+
+def test_the_first_signal_says_what_is_waited_for(
+    toy: TRM, caplog: pytest.LogCaptureFixture
+) -> None:
+    settings = {"method": "guided", "particles": 32, "outer_steps": 150}
+    with serving(toy) as service, ThreadPoolExecutor(1) as pool:
+        asked = pool.submit(service.ask, "/v1/solve", {"puzzles": [PUZZLE], **settings})
+        service.until(held=1)
+        with caplog.at_level(logging.WARNING, "tiltrm.serve"):
+            service.server.handle_exit(15, None)
+        assert asked.result(30)[0] == 200
+    assert "1 requests are still answered; a second signal ends it" in caplog.text
+
+
+@pytest.mark.parametrize(("turned", "kept"), [(False, 1), (True, 0)])
+def test_a_stream_says_who_is_fresh(
+    toy: TRM, monkeypatch: pytest.MonkeyPatch, turned: bool, kept: int
+) -> None:
+    """Where trajectories are turned, a stage begins with none of the last one's."""
+    plan = Adaptive((Stage(1, 2), Stage(4, 2)), turned=turned)
+    monkeypatch.setattr("tiltrm.recipe.usual_plan", lambda *_, **__: plan)
+    track.cache_clear()
+    with serving(toy) as service:
+        text = service.ask("/v1/solve/stream", {"puzzles": [PUZZLE], "task": "sudoku4"})[2]
+    track.cache_clear()
+    assert [step["fresh"] for step in frames_of(text)] == [
+        *[[True]] * 2, *[[slot >= kept for slot in range(4)]] * 2
+    ]  # fmt: skip
