@@ -110,6 +110,7 @@ def test_a_setting_works_or_is_named(toy: TRM, method: str, name: str, value: ob
         ({"outer_steps": 2.5}, "outer_steps"),
         ({"noise": math.nan}, "noise"),
         ({"halt_above": math.nan}, "halt_above"),
+        ({"halt_above": "high"}, "halt_above must be a number, got 'high'"),
         ({"halt_above": 5.0, "rules": True}, "halt_above must be left out .* got 5.0"),
         ({"task": "maze"}, "900 cells"),
         ({"task": "chess"}, "chess"),

@@ -14,10 +14,10 @@ def choose(name: str, local_rank: int | None = None) -> torch.device:
     if name == "auto":
         name = "cuda" if found else "cpu"
     kind, _, number = name.partition(":")
-    if kind not in ("cpu", "cuda") or (number and not number.isdecimal()):
-        raise DeviceError(f"device must be auto, cpu, cuda or cuda:N, got {name!r}")
-    if kind == "cpu":
+    if name == "cpu":
         return torch.device("cpu")
+    if kind != "cuda" or (":" in name and not number.isdecimal()):
+        raise DeviceError(f"device must be auto, cpu, cuda or cuda:N, got {name!r}")
     index = int(number) if number else local_rank or 0
     if index >= found:
         raise DeviceError(

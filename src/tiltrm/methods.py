@@ -87,12 +87,13 @@ def numbers(method: str, settings: Mapping[str, Any], task: str) -> dict[str, An
             f"the settings of {method} are {', '.join(SETTINGS[method])}, got "
             f"{', '.join(foreign)}; leave it out or choose another method"
         )
-    if math.isnan(given.get("halt_above", 0.0)):
-        raise SettingsError("halt_above must be a number, got nan")
+    above = given.get("halt_above", 0.0)
+    if not isinstance(above, int | float) or not -math.inf <= above <= math.inf:
+        raise SettingsError(f"halt_above must be a number, got {above!r}")
     if given.get("rules") and "halt_above" in given:
         raise SettingsError(
             "halt_above must be left out where the rules decide, because they do not ask the "
-            f"halting head, got {given['halt_above']}"
+            f"halting head, got {above}"
         )
     usual: dict[str, Any] = dict(MAZE.get(method, {})) if task == "maze" else {}
     usual |= {n: v for n, v in given.items() if n not in ("guide", "rules", "halt_above")}

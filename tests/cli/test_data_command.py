@@ -39,6 +39,26 @@ def test_a_file_is_not_overwritten(tiltrm: Any, tmp_path: Path) -> None:
     assert file.read_text() == "precious"
 
 
+@pytest.mark.parametrize(("stop", "code"), [(KeyboardInterrupt, 130), (OSError, 2)])
+def test_half_a_file_is_not_left(
+    tiltrm: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, stop: type, code: int
+) -> None:
+    """It would stand in the way of the next try."""
+    task, made = Sudoku(2), []
+
+    def generate(_: Sudoku, seed: int) -> Any:
+        if len(made) == 2:
+            raise stop
+        made.append(seed)
+        return task.encode(GOOD), task.encode(GOOD)
+
+    monkeypatch.setattr(Sudoku, "generate", generate)
+    file = tmp_path / "new.csv"
+    found, _, err = tiltrm("data", "--generate", "5", "--task", "sudoku4", "--out", file)
+    assert (found, len(err.splitlines()), len(made)) == (code, 1, 2)
+    assert not file.exists()
+
+
 def test_bad_rows_are_counted_and_named(tiltrm: Any, tmp_path: Path) -> None:
     file = tmp_path / "puzzles.txt"
     file.write_text("\n".join([GOOD, *["11.............."] * 6, GOOD, "12x............."]) + "\n")
@@ -62,13 +82,25 @@ def test_a_wrong_answer_is_one_sentence(tiltrm: Any, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "arguments",
-    [("missing",), ("--generate", "3"), ("--generate", "0", "--out", "x"), ("--out", "x"),
-     ("f", "--generate", "1", "--out", "x"), (".", "--task", "chess"), (".",)],
+    ("arguments", "said"),
+    [
+        ((), "expected a FILE or --generate"), (("missing",), "'missing'"),
+        (("--generate", "3"), "--out F"), (("--generate", "0", "--out", "x"), "got 0"),
+        (("--out", "x"), "leave --out out"), (("f", "--seed", "0"), "leave --seed out"),
+        (("f", "--generate", "1", "--out", "x"), "got 'f'"), ((".", "--task", "chess"), "chess"),
+        ((".",), "expected one of test"),
+    ],
 )  # fmt: skip
-def test_nonsense_is_one_sentence(tiltrm: Any, arguments: tuple[str, ...]) -> None:
+def test_nonsense_is_one_sentence(
+    tiltrm: Any, arguments: tuple[str, ...], said: str, tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:  # fmt: skip
+    """It names what was wrong and nothing else."""
+    monkeypatch.chdir(tmp_path)
     code, out, err = tiltrm("data", *arguments)
     assert (code, out, len(err.splitlines())) == (2, "", 1)
+    assert said in err
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_a_named_split_is_recognised(tiltrm: Any) -> None:

@@ -116,6 +116,11 @@ def bad_inputs(data: dict[str, Path], tmp_path: Path) -> dict[str, tuple[object,
         "out of range": (*known, "--set", "noise=-1"),
         "not a number": (*known, "--set", "noise=loud"),
         "NaN": (*known, "--set", "noise=NaN"),
+        "a setting twice": (*known, "--set", "noise=0.1", "noise=0.2"),
+        "a setting of a method twice": (*known, "--method", "guided:noise=0.1,noise=0.2"),
+        "rules that ask the halting head": (*known, "--method", "adaptive_rules:halt_above=5"),
+        "rules alone that do": (*known, "--method", "adaptive_rules", "--set", "halt_above=5"),
+        "a device of this machine for others": (*known, "--ray", "--device", "cuda:3"),
         "half a particle": (*known, "--set", "particles=1.5"),
         "unknown guide": (*known, "--method", "guided", "--set", "guide=magic"),
         "too many copies": (*known, "--method", "symmetry", "--set", "copies=5000"),
@@ -140,6 +145,48 @@ def test_bad_input(tiltrm: Any, folder: str, data: dict[str, Path], tmp_path: Pa
         code, out, err = tiltrm("evaluate", "--model", folder, *arguments)
         assert (code, out, len(err.splitlines())) == (2, "", 1), (name, err)
         assert err.startswith("tiltrm"), name
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (("--folds", "6"), "--folds must lie in 1..5, got 6"),
+        (("--folds", "3", "--limit", "2"), "--folds must lie in 1..2, got 3"),
+        (("--folds", "0"), "--folds must lie in 1..5, got 0"),
+        (("--seeds", "0"), "--seeds must lie in 1..1000, got 0"),
+        (("--seeds", "99999999999"), "--seeds must lie in 1..1000, got 99999999999"),
+        (("--limit", "0"), "--limit must be at least 1 puzzle, got 0"),
+    ],
+)
+def test_the_number_that_is_wrong_is_named(
+    tiltrm: Any, folder: str, data: dict[str, Path], arguments: tuple[str, ...], said: str
+) -> None:
+    found = tiltrm("evaluate", "--model", folder, "--data", data["test"], *arguments)
+    assert found == (2, "", f"tiltrm evaluate: {said}\n")
+
+
+def test_fewer_puzzles_than_folds_are_no_error_where_none_were_asked_for(
+    tiltrm: Any, folder: str, data: dict[str, Path]
+) -> None:
+    code, out, _ = tiltrm(
+        "evaluate", "--model", folder, "--data", data["test"], "--limit", "2", "--seeds", "1",
+        "--method", "guided:outer_steps=2, particles=2", "--json",
+    )  # fmt: skip
+    (row,) = json.loads(out)["rows"]
+    assert (code, row["puzzles"], row["runs"]) == (0, 2, 2)
+
+
+def test_a_shared_setting_goes_only_where_it_does_something(
+    tiltrm: Any, folder: str, data: dict[str, Path]
+) -> None:
+    """Where the rules decide, nobody asks the halting head."""
+    code, out, _ = tiltrm(
+        "evaluate", "--model", folder, "--data", data["test"], "--folds", "1", "--seeds", "1",
+        "--method", "adaptive", "adaptive_rules", "--set", "outer_steps=2", "halt_above=5",
+        "--json",
+    )  # fmt: skip
+    above = [row["settings"].get("halt_above") for row in json.loads(out)["rows"]]
+    assert (code, above) == (0, [5.0, None])
 
 
 def test_nothing_is_kept_unless_asked(

@@ -1,13 +1,20 @@
 """Whatever is typed, the command line answers with one sentence and an exit code."""
 
 import os
+import signal
 import subprocess
 import sys
+from importlib.metadata import entry_points
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from tiltrm.cli.main import COMMANDS
+
+TILTRM = (sys.executable, "-m", "tiltrm.cli")
+PLAIN = {name: value for name, value in os.environ.items() if name != "PYTHONUNBUFFERED"}
+QUICK = ("1" + "." * 15, "--method", "deterministic", "--outer-steps", "1")
 
 
 @pytest.mark.parametrize(
@@ -53,6 +60,150 @@ def test_a_reader_that_goes_away_is_no_error(folder: str) -> None:
     assert (done.returncode, done.stderr) == (0, b"")
 
 
+@pytest.fixture
+def puzzles(tmp_path: Path) -> Path:
+    file = tmp_path / "puzzles.txt"
+    file.write_text("1" + "." * 15 + "\n")
+    return file
+
+
+@pytest.mark.parametrize("words", [("--help",), ("data",)])
+def test_nor_is_one_that_goes_before_the_end(words: tuple[str, ...], puzzles: Path) -> None:
+    """What is printed waits in a buffer until then."""
+    command = [*TILTRM, *words, *([str(puzzles)] if words == ("data",) else [])]
+    reading, writing = os.pipe()
+    os.close(reading)
+    done = subprocess.run(
+        command, stdout=writing, stderr=subprocess.PIPE, check=False, env=PLAIN
+    )  # fmt: skip
+    os.close(writing)
+    assert (done.returncode, done.stderr) == (0, b"")
+
+
+@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="there is no /dev/full here")
+@pytest.mark.parametrize("environment", [PLAIN, {**PLAIN, "PYTHONUNBUFFERED": "1"}])
+def test_a_full_disk_is_one_sentence(puzzles: Path, environment: dict[str, str]) -> None:
+    with open("/dev/full", "w") as full:
+        done = subprocess.run(
+            [*TILTRM, "data", puzzles], stdout=full, stderr=subprocess.PIPE, check=False,
+            env=environment,
+        )  # fmt: skip
+    assert done.returncode == 2
+    assert len(done.stderr.splitlines()) == 1
+    assert done.stderr.startswith(b"tiltrm data: ")
+    assert b"No space left" in done.stderr
+
+
+def test_closed_streams_are_no_error(folder: str) -> None:
+    """Without stderr, what was wrong must not turn up among the results."""
+    for stream, words, code in ((1, ("solve", "--model", folder, *QUICK), 1),
+                                (2, ("data", "absent"), 2)):  # fmt: skip
+        done = subprocess.run(
+            ["sh", "-c", f'exec "$@" {stream}>&-', "sh", *TILTRM, *words],
+            capture_output=True, check=False,
+        )  # fmt: skip
+        assert (done.returncode, done.stdout, done.stderr) == (code, b"", b"")
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("solve", "--model", ""), ("solve", "--html="), ("import", "x", "--out", ""),
+        ("train", "--data", ""), ("evaluate", "--data", "x", "--store", ""),
+        ("diagnose", "--data", "x", "--out", ""), ("serve", "--model", "sudoku-extreme", ""),
+    ],
+)  # fmt: skip
+def test_an_empty_value_is_not_the_usual_one(tiltrm: Any, words: tuple[str, ...]) -> None:
+    """A variable that was never set: --model "$MODEL"."""
+    code, out, err = tiltrm(*words)
+    assert (code, out) == (2, "")
+    assert "got an empty one" in err
+
+
+INTERRUPTED = """
+import signal, sys
+signal.signal(signal.SIGINT, signal.default_int_handler)  # whoever started the tests
+from tiltrm_entry import main
+sys.exit(main())
+"""
+
+
+def test_an_interrupt_while_torch_is_imported_is_quiet(tmp_path: Path) -> None:
+    """A slow torch that says when it is being imported, and makes its own of an interrupt."""
+    (tmp_path / "torch.py").write_text(
+        "import time\nprint('now', flush=True)\n"
+        "try:\n    time.sleep(60)\n"
+        "except KeyboardInterrupt:\n    raise ImportError('broken')\n"
+    )
+    paths = os.pathsep.join((str(tmp_path), *filter(None, [os.environ.get("PYTHONPATH")])))
+    with subprocess.Popen(
+        [sys.executable, "-c", INTERRUPTED], stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+        env={**os.environ, "PYTHONPATH": paths},
+    ) as running:  # fmt: skip
+        assert running.stdout is not None
+        assert running.stdout.readline() == b"now\n"
+        running.send_signal(signal.SIGINT)
+        out, err = running.communicate(timeout=30)
+    assert (running.returncode, out, err) == (130, b"", b"tiltrm: interrupted\n")
+
+
+def test_afterwards_an_interrupt_is_for_the_command(monkeypatch: pytest.MonkeyPatch) -> None:
+    import tiltrm_entry
+
+    def command() -> int:
+        assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+        return 7
+
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    monkeypatch.setattr("tiltrm.cli.main", command)
+    try:
+        assert tiltrm_entry.main() == 7
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
+BUSY = """
+import sys, threading, time, tiltrm_entry
+from tiltrm.cli import data_command
+
+def run(_):
+    print("so far")
+    threading.Thread(target=time.sleep, args=(60,)).start()
+    raise KeyboardInterrupt
+
+data_command.run = run
+sys.argv = ["tiltrm", "data", "x"]
+sys.exit(tiltrm_entry.main())
+"""
+
+
+def test_an_interrupt_does_not_wait_for_threads() -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", BUSY], capture_output=True, check=False, env=PLAIN, timeout=45
+    )
+    assert done.returncode == 130
+    assert (done.stdout, done.stderr) == (b"so far\n", b"tiltrm data: interrupted\n")
+
+
+def test_an_interrupted_command_says_so(tiltrm: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupted(_: object) -> int:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("tiltrm.cli.data_command.run", interrupted)
+    assert tiltrm("data") == (130, "", "tiltrm data: interrupted\n")
+
+
+def test_the_version_by_any_name() -> None:
+    found = {
+        subprocess.run(
+            [sys.executable, "-m", name, "--version"], capture_output=True, check=True
+        ).stdout
+        for name in ("tiltrm", "tiltrm.cli")
+    }
+    assert len(found) == 1
+    assert found.pop().startswith(b"tiltrm ")
+
+
 def test_a_terminal_without_the_characters_of_a_grid_still_gets_one(folder: str) -> None:
     done = subprocess.run(
         [sys.executable, "-m", "tiltrm.cli", "solve", "--model", folder, "1" + "." * 15,
@@ -62,3 +213,8 @@ def test_a_terminal_without_the_characters_of_a_grid_still_gets_one(folder: str)
     assert done.returncode == 1
     assert done.stderr == b""
     assert b"not solved by the rules" in done.stdout
+
+
+def test_the_script_is_the_entry_that_is_ready_for_an_interrupt() -> None:
+    (script,) = (own for own in entry_points(group="console_scripts") if own.name == "tiltrm")
+    assert script.value == "tiltrm_entry:main"

@@ -202,6 +202,10 @@ def test_standard_input_may_be_a_csv_or_gzip(
     code, out, err = tiltrm("solve", "--file", "-", "--model", folder)
     assert (code, out) == (2, "")
     assert err.startswith("tiltrm solve: standard input: expected UTF-8")
+    monkeypatch.setattr(sys, "stdin", SimpleNamespace(buffer=io.BytesIO(b"")))
+    code, out, err = tiltrm("solve", "--file", "-", "--model", folder)
+    assert (code, out) == (2, "")
+    assert err.startswith("tiltrm solve: standard input: expected at least one puzzle")
 
 
 def test_without_a_puzzle_there_is_a_sample(tiltrm: Any, folder: str) -> None:
@@ -260,6 +264,16 @@ def test_a_page_that_has_no_place_is_told_before_the_solving(
     tiltrm: Any, solver: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(solve_command, "solve_texts", lambda *_, **__: pytest.fail("solved first"))
-    code, _, err = tiltrm("solve", PUZZLE, "--html", tmp_path / "none" / "page.html")
-    assert code == 2
-    assert "a folder that exists" in err
+    for place in (tmp_path / "none" / "page.html", tmp_path):
+        code, _, err = tiltrm("solve", PUZZLE, "--html", place)
+        assert code == 2
+        assert "a file in a folder that exists" in err
+
+
+@pytest.mark.parametrize("method", ["deterministic", "unguided"])
+def test_a_guide_is_refused_where_none_is_asked(tiltrm: Any, solver: Any, method: str) -> None:
+    """Even the usual one."""
+    code, out, err = tiltrm("solve", PUZZLE, "--method", method, "--guide", "halting")
+    assert (code, out) == (2, "")
+    assert "got guide" in err
+    assert tiltrm("solve", PUZZLE, "--method", "guided", "--guide", "halting")[0] == 0

@@ -7,7 +7,7 @@ import pytest
 
 from tiltrm.errors import SettingsError
 from tiltrm.evaluate import METHODS
-from tiltrm.evaluate.options import NAMES, complete, listed
+from tiltrm.evaluate.options import NAMES, complete, listed, settable
 from tiltrm.methods import plan, usual_plan
 
 GIVEN: dict[str, dict[str, Any]] = {
@@ -98,6 +98,19 @@ def test_a_plan_that_resamples_is_that_of_solve() -> None:
 def test_what_makes_no_sense(method: str, given: dict[str, Any]) -> None:
     with pytest.raises(SettingsError):
         complete(method, given, "sudoku")
+
+
+def test_rules_ask_no_halting_head() -> None:
+    """But its place stays in the settings, so that shards made before are found."""
+    whole = complete("adaptive_rules", {}, "sudoku")
+    assert whole["halt_above"] is None
+    assert complete("adaptive_rules", {"halt_above": None}, "sudoku") == whole
+    with pytest.raises(SettingsError, match=r"^(?!.*halt_above.*got).*got halt_above"):
+        complete("adaptive_rules", {"halt_above": 5.0}, "sudoku")
+    for method in NAMES:
+        taken = settable(method, "sudoku")
+        assert ("halt_above" in taken) == (method in ("adaptive", "halt_first"))
+        assert set(complete(method, {}, "sudoku")) - {"halt_above"} <= set(taken)
 
 
 def test_turned_is_named_only_where_it_is_true() -> None:

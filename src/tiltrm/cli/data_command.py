@@ -6,7 +6,7 @@ import json
 import os
 import random
 from pathlib import Path
-from typing import Any
+from typing import Any, TextIO
 
 from tiltrm.cli.progress import Bar
 from tiltrm.data import SPLITS, checksum, read, read_lines
@@ -24,7 +24,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--task", help="sudoku, maze or sudoku4 (told from the content)")
     add("--generate", type=int, metavar="N", help="make N puzzles of one's own")
     add("--out", type=Path, metavar="F", help="the new CSV file for them")
-    add("--seed", type=int, default=0, help="of the generator (0)")
+    add("--seed", type=int, help="of the generator (0)")
     add("--json", action="store_true", help="one object")
 
 
@@ -34,28 +34,51 @@ def run(arguments: argparse.Namespace) -> int:
     path = arguments.file
     if arguments.generate is not None:
         path = _generated(arguments, task or SUDOKU)
-    elif path is None or arguments.out is not None:
-        raise SettingsError("expected a FILE, or --generate N with --out F; give one of them")
+    else:
+        _check_reading(arguments)
     report = _report(path, task)
     print(json.dumps(report) if arguments.json else _words(report))
     return 2 if report["bad"] else 0
 
 
+def _check_reading(arguments: argparse.Namespace) -> None:
+    for flag in ("out", "seed"):
+        if getattr(arguments, flag) is not None:
+            raise SettingsError(f"--{flag} goes with --generate N, got none; leave --{flag} out")
+    if arguments.file is None:
+        raise SettingsError("expected a FILE or --generate N, got neither; give one of them")
+
+
 def _generated(arguments: argparse.Namespace, task: Task) -> Path:
+    """The file that was made; where that was broken off, there is none."""
     path: Path | None = arguments.out
-    if path is None or arguments.file is not None or arguments.generate < 1:
-        raise SettingsError("--generate needs N of at least 1, --out F and no FILE; mend that")
-    chance = random.Random(arguments.seed)
+    if arguments.generate < 1:
+        raise SettingsError(f"--generate must be at least 1, got {arguments.generate}")
+    if arguments.file is not None:
+        raise SettingsError(f"--generate reads no FILE, got {arguments.file!r}; leave one out")
+    if path is None:
+        raise SettingsError("--generate needs a file to write, got none; name it with --out F")
     try:
-        with path.open("x", newline="") as target, Bar("generating", arguments.generate) as bar:
-            rows = csv.writer(target)
-            rows.writerow(("question", "answer"))
-            for done in range(arguments.generate):
-                bar(done)
-                rows.writerow(map(task.decode, task.generate(chance.getrandbits(63))))
+        with path.open("x", newline="") as target:
+            try:
+                _write(target, task, arguments.generate, arguments.seed or 0)
+            except BaseException:
+                path.unlink()  # half a file would stand in the way of the next try
+                raise
     except OSError as error:
         raise DataError(f"{path}: expected to write a new file, got: {error.strerror}") from error
     return path
+
+
+def _write(target: TextIO, task: Task, count: int, seed: int) -> None:
+    chance = random.Random(seed)
+    rows = csv.writer(target)
+    rows.writerow(("question", "answer"))
+    with Bar("generating", count) as bar:
+        for done in range(count):
+            bar(done)
+            rows.writerow(map(task.decode, task.generate(chance.getrandbits(63))))
+    target.flush()
 
 
 def _report(path: str | Path, task: Task | None) -> dict[str, Any]:

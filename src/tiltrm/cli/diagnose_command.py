@@ -14,6 +14,7 @@ from tiltrm.explore import Exploration
 from tiltrm.methods import numbers, parse_guide
 from tiltrm.model import load
 from tiltrm.report.page import page
+from tiltrm.report.write import writable
 from tiltrm.solver import task_of
 
 PAGE, FIGURES = "index.html", "diagnosis.json"
@@ -46,11 +47,15 @@ def run(arguments: argparse.Namespace) -> int:
     """Diagnose, print, and write the page where asked."""
     model = load(arguments.model, config=arguments.config, device=choose(arguments.device))
     task = task_of(model, arguments.task)
+    if arguments.puzzles < 1:
+        raise SettingsError(f"--puzzles must be at least 1, got {arguments.puzzles}")
     settings = _settings(arguments, task.name)
     names = arguments.guide or ["halting"]
     guides = {name: parse_guide(name, model, lambda: task) for name in names}
     puzzles = read(arguments.data, task, limit=arguments.puzzles)
     labels = puzzles.labels() if arguments.labels else None
+    if arguments.out is not None:
+        writable(arguments.out)  # now, since the diagnosis takes its time
     with Bar("diagnosing", 100) as bar:
         report = diagnose(
             model, puzzles.questions, labels, task=task, guides=guides, settings=settings,
@@ -75,10 +80,7 @@ def _settings(arguments: argparse.Namespace, task: str) -> Exploration:
 
 def _write(report: Report, folder: Path) -> None:
     """A page and its numbers; files of an earlier diagnosis in the folder are replaced."""
-    if folder.exists() and not folder.is_dir():
-        raise SettingsError(f"--out must be a folder, got the file {str(folder)!r}; name another")
     try:
-        folder.mkdir(parents=True, exist_ok=True)
         (folder / PAGE).write_text(page(report.as_dict()), encoding="utf-8")
         (folder / FIGURES).write_text(report.as_json() + "\n", encoding="utf-8")
     except OSError as error:

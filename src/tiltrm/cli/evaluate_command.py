@@ -4,7 +4,7 @@ import argparse
 import json
 import re
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
@@ -15,13 +15,16 @@ from tiltrm.device import choose
 from tiltrm.errors import SettingsError
 from tiltrm.evaluate import Job, Shard, Store, Subject, by_step, examine, paired, plans, summarise
 from tiltrm.evaluate import run as compute
-from tiltrm.evaluate.options import BESIDES, NAMES, PLANNED, usually
+from tiltrm.evaluate.options import NAMES, settable
 from tiltrm.evaluate.run import Progress
 from tiltrm.evaluate.summary import groups, identity
 from tiltrm.evaluate.table import Comparison, of_comparisons, of_curves, of_reasons, of_rows
 from tiltrm.evaluate.titles import title
 
 USUAL = ("deterministic", "unguided", "guided", "adaptive")
+SPREAD = ("auto", "cpu", "cuda")  # a worker of a cluster has its own GPU
+FOLDS = 5
+MOST_SEEDS = 1000  # more are a slip, and a long list of jobs
 EPILOG = (
     "A method may carry settings of its own: --method guided ptrm:particles=25,select=majority. "
     "A plan is adaptive:stages=[[1,20],[8,24,false,0.6]],turned=true: particles, outer steps, "
@@ -44,7 +47,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--set", nargs="+", action="extend", default=[], metavar="KEY=VALUE", dest="settings",
         help="a setting of every method that has it")  # fmt: skip
     add("--by-step", action="store_true", help="accuracy after every outer step, too")
-    add("--folds", type=int, default=5, metavar="N", help="disjoint parts of the puzzles (5)")
+    add("--folds", type=int, metavar="N", help=f"disjoint parts of the puzzles ({FOLDS}, or one "
+        "to a puzzle where there are fewer)")  # fmt: skip
     add("--seeds", type=int, default=5, metavar="N", help="of the noise: 0, 1, ... (5)")
     add("--limit", type=int, metavar="N", help="the first so many puzzles")
     add("--store", metavar="DIR", help="folder that keeps the results (none is kept)")
@@ -76,6 +80,9 @@ def compute_jobs(
     if arguments.ray is None:
         compute(todo, store, choose(arguments.device), progress)
         return
+    if arguments.device not in SPREAD:
+        words = f"{', '.join(SPREAD[:-1])} or {SPREAD[-1]}"
+        raise SettingsError(f"--device must be {words} with --ray, got {arguments.device!r}")
     from tiltrm.evaluate import scale  # here, since Ray is an extra
 
     gpus = 0 if arguments.device == "cpu" else None
@@ -126,10 +133,10 @@ def _jobs(
     arguments: argparse.Namespace, asked: Sequence[tuple[str, dict[str, Any]]], subject: Subject
 ) -> list[Job]:
     """What is asked for; a shared setting goes to the methods that have it."""
-    shared = dict(map(_setting, arguments.settings))
+    shared = _settings(arguments.settings)
     if arguments.by_step:
         shared["by_step"] = True
-    having = {method: _names(method, subject.task) for method, _ in asked}
+    having = {method: settable(method, subject.task) for method, _ in asked}
     for name in shared:
         if not any(name in names for names in having.values()):
             every = sorted({known for names in having.values() for known in names})
@@ -137,20 +144,26 @@ def _jobs(
                 f"the settings of {', '.join(having)} are {', '.join(every)}, got {name}; leave it "
                 "out or choose another method"
             )
+    counts = _counts(arguments, subject.puzzles)
     found: dict[str, Job] = {}
     for method, own in asked:
         settings = {n: v for n, v in shared.items() if n in having[method]} | own
-        listed = plans.jobs(
-            subject, method, settings, seeds=arguments.seeds, folds=arguments.folds,
-            limit=arguments.limit,
-        )  # fmt: skip
-        found |= {job.key: job for job in listed}
+        found |= {job.key: job for job in plans.jobs(subject, method, settings, **counts)}
     return list(found.values())
 
 
-def _names(method: str, task: str) -> Mapping[str, Any]:
-    """The settings of a method; those with a plan take a few besides."""
-    return usually(method, task) | (BESIDES if method in PLANNED else {})
+def _counts(arguments: argparse.Namespace, puzzles: int) -> dict[str, Any]:
+    """How many puzzles, folds and seeds, each in its range: no fold is empty."""
+    limit = arguments.limit
+    if limit is not None and limit < 1:
+        raise SettingsError(f"--limit must be at least 1 puzzle, got {limit}")
+    most = {"folds": min(limit or puzzles, puzzles), "seeds": MOST_SEEDS}
+    folds = min(FOLDS, most["folds"]) if arguments.folds is None else arguments.folds
+    counts = {"folds": folds, "seeds": arguments.seeds}
+    for name, count in counts.items():
+        if not 1 <= count <= most[name]:
+            raise SettingsError(f"--{name} must lie in 1..{most[name]}, got {count}")
+    return {"limit": limit, **counts}
 
 
 def _method(text: str) -> tuple[str, dict[str, Any]]:
@@ -158,8 +171,18 @@ def _method(text: str) -> tuple[str, dict[str, Any]]:
     name, _, rest = text.partition(":")
     if name not in NAMES:
         raise SettingsError(f"method must be one of {', '.join(NAMES)}, got {name!r}")
-    parts = re.split(r",(?=[a-z_]+=)", rest)  # a comma inside a list begins no setting
-    return name, dict(_setting(part) for part in parts if part)
+    parts = re.split(r",\s*(?=[a-z_]+=)", rest)  # a comma inside a list begins no setting
+    return name, _settings([part for part in parts if part])
+
+
+def _settings(texts: Sequence[str]) -> dict[str, Any]:
+    """Each once."""
+    found: dict[str, Any] = {}
+    for name, value in map(_setting, texts):
+        if name in found:
+            raise SettingsError(f"expected every setting once, got {name} again; leave one out")
+        found[name] = value
+    return found
 
 
 def _setting(text: str) -> tuple[str, Any]:

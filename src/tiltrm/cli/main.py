@@ -6,9 +6,11 @@ import io
 import os
 import sys
 from collections.abc import Sequence
-from typing import NoReturn
+from contextlib import suppress
+from typing import Any, NoReturn
 
 from tiltrm.errors import SettingsError, TiltrmError
+from tiltrm.provenance import release
 
 COMMANDS = ("solve", "import", "data", "train", "serve", "diagnose", "evaluate", "reproduce")
 BAD_INPUT = 2
@@ -16,7 +18,10 @@ INTERRUPTED = 130
 
 
 class Parser(argparse.ArgumentParser):
-    """A parser whose complaint is one sentence, and that knows no shortened flags."""
+    """A parser whose complaint is one sentence, and that knows no shortened flags.
+
+    An empty word is no value: it is a shell's variable that was never set.
+    """
 
     def __init__(self, **settings: object) -> None:
         super().__init__(**{**settings, "allow_abbrev": False})  # type: ignore[arg-type]
@@ -24,28 +29,65 @@ class Parser(argparse.ArgumentParser):
     def error(self, message: str) -> NoReturn:
         raise SettingsError(f"{' '.join(message.split())}; see {self.prog} --help")
 
+    def exit(self, status: int = 0, message: str | None = None) -> NoReturn:
+        sys.stdout.flush()  # the help; when Python ends, it is too late for an answer
+        super().exit(status, message)
+
+    def _get_value(self, action: argparse.Action, arg_string: str) -> Any:
+        if not arg_string and action.option_strings and action.const is None:
+            raise argparse.ArgumentError(action, "expected a value, got an empty one")
+        return super()._get_value(action, arg_string)
+
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run `tiltrm ARGV` and return the exit code."""
-    for stream in (sys.stdout, sys.stderr):
-        if isinstance(stream, io.TextIOWrapper):
-            stream.reconfigure(errors="replace")  # a terminal may lack the characters of a grid
+    _ready_streams()
     name = "tiltrm"
     try:
         arguments = _parser().parse_args(argv)
         name = f"tiltrm {arguments.command}"
         code: int = arguments.run(arguments)
+        sys.stdout.flush()  # when Python ends, it is too late for an answer
         return code
     except TiltrmError as error:
-        print(f"{name}: {error}", file=sys.stderr)
+        _say(f"{name}: {error}")
         return BAD_INPUT
-    except BrokenPipeError:
-        # The reader went away (`| head`); Python would complain again at exit otherwise.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    except BrokenPipeError:  # the reader went away (`| head`)
+        _drop_output()
         return 0
+    except OSError as error:  # a full disk, most of all
+        _say(f"{name}: expected to read and write, got: {error}; make room or name another place")
+        _drop_output()
+        return BAD_INPUT
     except KeyboardInterrupt:
-        print(f"{name}: interrupted", file=sys.stderr)
+        _say(f"{name}: interrupted")
         return INTERRUPTED
+
+
+def _ready_streams() -> None:
+    """Streams that can be written to: closed ones (`>&-`) lead nowhere, and none lacks a character.
+
+    A terminal may lack those of a grid.
+    """
+    for name in ("stdout", "stderr"):
+        stream = getattr(sys, name)
+        if stream is None:
+            setattr(sys, name, open(os.devnull, "w"))  # noqa: SIM115
+        elif isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="replace")
+
+
+def _say(sentence: str) -> None:
+    with suppress(OSError):  # there is nobody else to tell
+        print(sentence, file=sys.stderr)
+
+
+def _drop_output() -> None:
+    """Send what is left of it nowhere; Python would complain at exit otherwise."""
+    try:
+        sys.stdout.flush()
+    except OSError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _parser() -> Parser:
@@ -53,6 +95,7 @@ def _parser() -> Parser:
         prog="tiltrm",
         description="More right answers from a frozen tiny recursive model, and when to trust it.",
     )
+    parser.add_argument("--version", action="version", version=release())
     commands = parser.add_subparsers(dest="command", metavar="COMMAND", required=True)
     for name in COMMANDS:
         module = importlib.import_module(f"tiltrm.cli.{name}_command")

@@ -11,6 +11,7 @@ from tiltrm.opening import open_model
 
 NEEDED = ("fastapi", "uvicorn", "prometheus_client", "pydantic", "starlette")
 SHORTEST_TOKEN = 16
+LONGEST = 1_000_000  # seconds of a request
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -37,10 +38,11 @@ def run(arguments: argparse.Namespace) -> int:
         raise SettingsError(
             f"tiltrm serve needs {error.name}, which is not here; pip install 'tiltrm[serve]'"
         ) from error
-    if arguments.queue < 1 or not 0 < arguments.timeout < 1e6:
+    if arguments.queue < 1:
+        raise SettingsError(f"--queue must be at least 1 puzzle, got {arguments.queue}")
+    if not 0 < arguments.timeout < LONGEST:
         raise SettingsError(
-            "--queue and --timeout must be at least 1 puzzle and above 0 seconds, got "
-            f"{arguments.queue} and {arguments.timeout:g}"
+            f"--timeout must be above 0 and below {LONGEST:,} seconds, got {arguments.timeout:g}"
         )
     token = _token(arguments.token_file)
     device = choose(arguments.device)

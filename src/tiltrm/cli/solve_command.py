@@ -17,6 +17,7 @@ from tiltrm.cli.watch import LiveCloud
 from tiltrm.data import read_lines
 from tiltrm.device import choose
 from tiltrm.errors import DataError, SettingsError
+from tiltrm.methods import numbers
 from tiltrm.model.build import Model
 from tiltrm.opening import open_model
 from tiltrm.serve.recording import Recording, both
@@ -30,7 +31,7 @@ EXIT_CODES = (
 MODELS = {"sudoku": "sudoku-extreme", "maze": "maze-hard"}  # bundled
 SAMPLE = "8..........36......7..9.2...5...7.......457.....1...3...1....68..85...1..9....4.."
 BATCH = {"cpu": 64, "cuda": 4096}  # puzzles solved together; a result does not depend on it
-STDIN = "-"
+STDIN, STDIN_NAME = "-", "standard input"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -76,7 +77,7 @@ def run(arguments: argparse.Namespace) -> int:
         raise SettingsError(f"--watch shows one puzzle to a person, got {got}; leave one out")
     if arguments.html and len(texts) > 1:
         raise SettingsError(f"--html shows one puzzle, got {len(texts)}; leave the others out")
-    if arguments.html and not Path(arguments.html).absolute().parent.is_dir():
+    if arguments.html and not _may_be_file(Path(arguments.html)):
         raise SettingsError(f"--html must be a file in a folder that exists, got {arguments.html}")
     show = Printer(task, as_json=arguments.json, colour=not arguments.no_color)
     live = LiveCloud(task, model, colour=show.colour) if arguments.watch else None
@@ -110,6 +111,10 @@ def _open(arguments: argparse.Namespace, device: torch.device) -> tuple[Model, T
     return model, task_of(model, arguments.task)
 
 
+def _may_be_file(path: Path) -> bool:
+    return path.absolute().parent.is_dir() and not path.is_dir()
+
+
 def _afterwards(arguments: argparse.Namespace, task: Task, live: LiveCloud | None) -> None:
     """What is left to say to a person."""
     if live and not live.live:
@@ -125,6 +130,7 @@ def _settings(arguments: argparse.Namespace) -> dict[str, Any]:
         "outer_steps", "abstain",
     )  # fmt: skip
     given = {name: getattr(arguments, name) for name in names}
+    numbers(arguments.method, {"guide": arguments.guide}, "")  # `solve` lets its default pass
     return {name: value for name, value in given.items() if value is not None}
 
 
@@ -137,7 +143,8 @@ def _texts(arguments: argparse.Namespace, task: Task) -> list[str]:
     if arguments.file is not None:
         found = _from_stdin(task) if arguments.file == STDIN else _from(arguments.file, task)
         if not found:
-            raise DataError(f"{arguments.file}: expected at least one puzzle, got none")
+            name = STDIN_NAME if arguments.file == STDIN else arguments.file
+            raise DataError(f"{name}: expected at least one puzzle, got none")
         texts += found
     return texts or [SAMPLE if task == SUDOKU else task.decode(task.generate(0)[0])]
 
@@ -149,7 +156,7 @@ def _from(path: str | Path, task: Task) -> list[str]:
 def _from_stdin(task: Task) -> list[str]:
     """A copy first, so that a CSV or gzip stream will do as well as text."""
     if sys.stdin is None:
-        raise DataError("standard input: expected puzzles, got a closed stream; give a file")
+        raise DataError(f"{STDIN_NAME}: expected puzzles, got a closed stream; give a file")
     with tempfile.TemporaryDirectory() as folder:
         copy = Path(folder) / "stdin"
         with copy.open("wb") as target:
@@ -157,4 +164,4 @@ def _from_stdin(task: Task) -> list[str]:
         try:
             return _from(copy, task)
         except DataError as error:
-            raise DataError(str(error).replace(str(copy), "standard input")) from error
+            raise DataError(str(error).replace(str(copy), STDIN_NAME)) from error

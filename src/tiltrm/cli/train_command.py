@@ -103,8 +103,10 @@ def _trainer(arguments: argparse.Namespace) -> "Trainer":
 
 def _settings(arguments: argparse.Namespace) -> "Settings":
     """The preset with what the command line says about it."""
+    from tiltrm.tasks import by_name
     from tiltrm.train.settings import Settings, preset
 
+    by_name(arguments.task)  # before its presets are looked for
     values = asdict(preset(arguments.task, arguments.preset))
     if arguments.minutes is not None:
         values["minutes"] = _positive("--minutes", arguments.minutes)
@@ -112,9 +114,25 @@ def _settings(arguments: argparse.Namespace) -> "Settings":
         values |= {"steps": arguments.steps, "minutes": 0.0}
     if arguments.seed is not None:
         values["seed"] = arguments.seed
+    given = [name for name in ("minutes", "steps", "seed") if getattr(arguments, name) is not None]
     for assignment in arguments.set:
+        key = assignment.partition("=")[0].strip()
+        if key in given:
+            raise SettingsError(f"expected every setting once, got {key} again; leave one out")
+        given.append(key)
         assign(values, assignment)
-    return Settings.from_dict(values)
+    if values["task"] != arguments.task:
+        raise SettingsError(
+            f"expected settings for {arguments.task}, got some for {values['task']!r}; name the "
+            "task with --task"
+        )
+    settings = Settings.from_dict(values)
+    if "steps" in given and settings.minutes > 0:
+        raise SettingsError(
+            f"steps or minutes plan a run, got {settings.steps} and {settings.minutes:g}; write "
+            "--steps instead of --set"
+        )
+    return settings
 
 
 def _puzzles(arguments: argparse.Namespace) -> "tuple[Puzzles, Puzzles]":
@@ -129,15 +147,15 @@ def _puzzles(arguments: argparse.Namespace) -> "tuple[Puzzles, Puzzles]":
     if source is None:
         raise SettingsError(f"there is no public set for {arguments.task}; give --data")
 
-    def labelled(name: str) -> "Puzzles":
-        puzzles = read(name, task)
+    def labelled(name: str, part: str) -> "Puzzles":
+        puzzles = read(name, task, default=part)
         if puzzles.answers is None:
             raise DataError(f"{name}: expected puzzles with answers, got none; use a CSV with them")
         return puzzles
 
-    train = labelled(source)
+    train = labelled(source, "train")
     if arguments.val:
-        return train, labelled(arguments.val)
+        return train, labelled(arguments.val, "val")
     if len(train) < 2:
         raise DataError(f"{source}: expected two puzzles or more, got one; give --val as well")
     held_out, *kept = splits.folds(len(train), min(HELD_OUT, len(train)))

@@ -26,7 +26,7 @@ EXPLORED = {  # fields of Exploration that a fixed method lets one set
     "ptrm": ("particles", "noise", "outer_steps", "select"),
 }
 GUIDABLE = ("guided", "ptrm")  # those that ask a guide
-RULES = "adaptive_rules"
+RULES, HALT = "adaptive_rules", "halt_above"
 STEERING = ("noise", "beta", "resample_below")  # of a plan
 TURNED = "turned"  # left out where false, so that shards without it are found; goes with stages
 PLANNED = (ADAPTIVE, RULES)
@@ -53,8 +53,9 @@ def complete(method: str, given: Mapping[str, Any], task: str) -> dict[str, Any]
     """
     if method not in (*NAMES, DIAGNOSE):
         raise SettingsError(f"method must be one of {', '.join(NAMES)}, got {method!r}")
-    usual = usually(method, task)
-    known = (*usual, *(BESIDES if method in PLANNED else ()))
+    usual, known = usually(method, task), settable(method, task)
+    if method == RULES and given.get(HALT) is None:
+        known = (*known, HALT)  # as complete settings have it
     unknown = [name for name in given if name not in known]
     if unknown:
         raise SettingsError(
@@ -69,6 +70,12 @@ def complete(method: str, given: Mapping[str, Any], task: str) -> dict[str, Any]
         return _planned(found, task)
     _check(method, found)
     return found
+
+
+def settable(method: str, task: str) -> tuple[str, ...]:
+    """The settings that one may give: a plan takes a few besides; rules ask no halting head."""
+    names = (*usually(method, task), *(BESIDES if method in PLANNED else ()))
+    return tuple(name for name in names if (method, name) != (RULES, HALT))
 
 
 def usually(method: str, task: str) -> dict[str, Any]:

@@ -1,0 +1,3 @@
+"""`python -m tiltrm` is `tiltrm`."""
+
+from tiltrm.cli import __main__  # noqa: F401

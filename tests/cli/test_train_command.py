@@ -1,0 +1,73 @@
+"""tiltrm train: what is wrong is named before anything is trained; the rest is in tests/train."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tiltrm.train import loop
+
+
+@pytest.fixture(autouse=True)
+def untrained(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(loop, "Trainer", lambda *_, **__: pytest.fail("a run was begun"))
+
+
+def test_the_task_is_named_not_its_presets(tiltrm: Any) -> None:
+    code, out, err = tiltrm("train", "--task", "chess")
+    assert (code, out) == (2, "")
+    assert err == "tiltrm train: expected a task among sudoku, maze, sudoku4, got 'chess'\n"
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("--set", "batch=1", "--set", " batch=2"), "got batch again"),
+        (("--steps", "5", "--set", "steps=6"), "got steps again"),
+        (("--seed", "5", "--set", "seed=6"), "got seed again"),
+        (("--steps", "5", "--set", "minutes=2"), "steps or minutes plan a run, got 5 and 2"),
+        (("--set", "steps=5", "--set", "minutes=2"), "steps or minutes plan a run, got 5 and 2"),
+    ],
+)
+def test_nothing_that_is_given_is_dropped(tiltrm: Any, words: tuple[str, ...], said: str) -> None:
+    code, out, err = tiltrm("train", "--task", "sudoku4", "--preset", "toy", *words)
+    assert (code, out, len(err.splitlines())) == (2, "", 1)
+    assert said in err
+
+
+@pytest.mark.parametrize("place", ["set", "preset"])
+def test_settings_of_another_task_are_refused(tiltrm: Any, tmp_path: Path, place: str) -> None:
+    """They would give a model of one task the name of another."""
+    data, preset = tmp_path / "train.csv", tmp_path / "mine.toml"
+    data.write_text("question,answer\n" + "1...3..2.1....2.,1234341221434321\n" * 2)
+    preset.write_text('task = "maze"\n')
+    own = ("toy", "--set", "task=maze") if place == "set" else (preset,)
+    code, out, err = tiltrm(
+        "train", "--task", "sudoku4", "--data", data, "--out", tmp_path / "run", "--preset", *own
+    )  # fmt: skip
+    assert (code, out, len(err.splitlines())) == (2, "", 1)
+    assert "expected settings for sudoku4, got some for 'maze'" in err
+
+
+class BegunError(Exception):
+    """Carries the puzzles that would have been trained on, and chosen by."""
+
+
+def test_a_folder_trains_on_train_and_chooses_on_val(
+    tiltrm: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Never on test, which is what every other command takes from a folder."""
+    rows = {"train": 5, "val": 3, "test": 4}
+    for name, count in rows.items():
+        text = "question,answer\n" + "1...3..2.1....2.,1234341221434321\n" * count
+        (tmp_path / f"{name}.csv").write_text(text)
+
+    def trainer(settings: Any, train: Any, val: Any, *_: Any, **__: Any) -> None:
+        raise BegunError(len(train), len(val))
+
+    monkeypatch.setattr(loop, "Trainer", trainer)
+    with pytest.raises(BegunError) as begun:
+        tiltrm(
+            "train", "--task", "sudoku4", "--preset", "toy", "--data", tmp_path, "--val", tmp_path
+        )
+    assert begun.value.args == (5, 3)
