@@ -299,3 +299,10 @@ def test_solve_turns_where_the_plan_says_so(toy: TRM, monkeypatch: pytest.Monkey
     monkeypatch.setitem(methods.PLANS, "sudoku4", dataclasses.replace(plan, turned=False))
     plain = solve(toy, tokens, task="sudoku4", halt_above=1e9)
     assert not torch.equal(plain.terminal_entropy, found.terminal_entropy)
+
+
+@pytest.mark.parametrize("wrong", [{"task": 3}, {"guide": 3}])
+def test_a_task_and_a_guide_of_the_wrong_kind_are_named(toy: TRM, wrong: dict[str, Any]) -> None:
+    (name,) = wrong
+    with pytest.raises(SettingsError, match=f"{name} must be .* got 3"):
+        solve(toy, ["." * 81], **wrong)

@@ -32,6 +32,8 @@ def task_of(model: RecursiveModel, task: Task | str | None = None) -> Task:
             "expected a model that says its task, got one that does not; name the task"
         )
     found = by_name(named) if isinstance(named, str) else named
+    if not hasattr(found, "cells"):
+        raise SettingsError(f"task must be a task or its name, got {named!r:.60}")
     if found.cells != model.cells or found.vocabulary > model.vocabulary:
         raise SettingsError(
             f"expected a model for {found.name} ({found.cells} cells, {found.vocabulary} ids), got "
@@ -47,7 +49,7 @@ def prepare(
 ) -> Recipe:  # fmt: skip
     """The recipe of `solve`'s settings; what is None is the method's own."""
     own = partial(task_of, model, task)
-    name = task if isinstance(task, str) else task.name if task else getattr(model, "task", "")
+    name = task if isinstance(task, str) else own().name if task else getattr(model, "task", "")
     set_ = numbers(
         method,
         {**given, "halt_above": halt_above, "rules": rules or None,
@@ -55,6 +57,8 @@ def prepare(
         name,
     )  # fmt: skip
     score = parse_guide(guide, model, own) if isinstance(guide, str) else guide
+    if not callable(score):
+        raise SettingsError(f"guide must be a name or a function, got {score!r:.60}")
     if method != ADAPTIVE:
         return Recipe(score, fixed=replace(FIXED[method], **set_))
     deciding = judges(model, halt_above, own().is_solved if rules else None)

@@ -155,6 +155,11 @@ def test_bad_input(tiltrm: Any, folder: str, data: dict[str, Path], tmp_path: Pa
         (("--folds", "0"), "--folds must lie in 1..5, got 0"),
         (("--seeds", "0"), "--seeds must lie in 1..1000, got 0"),
         (("--seeds", "99999999999"), "--seeds must lie in 1..1000, got 99999999999"),
+        (
+            ("--split", "DF"),
+            "DF is what the puzzles are called that the deterministic model fails, "
+            "got it for all of them; name another with --split",
+        ),
         (("--limit", "0"), "--limit must be at least 1 puzzle, got 0"),
     ],
 )

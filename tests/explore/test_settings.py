@@ -1,11 +1,16 @@
 """Settings are checked when they are made, and each name means what it says."""
 
+from typing import Any
+
+import numpy as np
 import pytest
 import torch
 
+from tiltrm.diagnose import diagnose
 from tiltrm.errors import SettingsError
-from tiltrm.explore import Exploration, latent_only
+from tiltrm.explore import Exploration, explore, latent_only
 from tiltrm.explore.noise import OncePerSupervision
+from tiltrm.explore.plan import Adaptive, Stage
 from tiltrm.explore.resample import never
 from tiltrm.explore.select import best_score
 from tiltrm.model.trm import TRM
@@ -28,6 +33,7 @@ def test_defaults_are_the_papers() -> None:
         ("noise", -0.1),
         ("noise", float("nan")),
         ("noise", float("inf")),
+        ("noise", 10**400),
         ("beta", -1.0),
         ("beta", "0.25"),
         ("resample_below", 1.1),
@@ -45,6 +51,46 @@ def test_defaults_are_the_papers() -> None:
 def test_a_bad_setting_is_named(name: str, value: object) -> None:
     with pytest.raises(SettingsError, match=name):
         Exploration.from_mapping({name: value})
+
+
+@pytest.mark.parametrize(
+    ("name", "plan"),
+    [
+        ("particles of a stage", {"stages": (Stage(2.5, 4),)}),  # type: ignore[arg-type]
+        ("outer_steps of a stage", {"stages": (Stage(2, 0),)}),
+        ("noise", {"stages": (Stage(2, 2, noise=float("nan")),)}),
+        ("noise", {"noise": -1.0, "stages": (Stage(2, 2, noise=0.1),)}),
+        ("beta", {"beta": -1.0}),
+        ("resample_below", {"resample_below": 2.0}),
+    ],
+)
+def test_a_bad_plan_is_refused_when_it_is_made(name: str, plan: dict[str, Any]) -> None:
+    with pytest.raises(SettingsError, match=f"{name} must be"):
+        Adaptive(**plan)
+
+
+@pytest.mark.parametrize("seed", [1.5, None, "a", True])
+def test_a_seed_is_a_whole_number(toy: TRM, seed: Any) -> None:
+    tokens = torch.ones(1, toy.cells, dtype=torch.long)
+    settings = Exploration(particles=3, outer_steps=1)
+    for run in (
+        lambda: explore(toy, tokens, settings, seed=seed),
+        lambda: diagnose(toy, tokens, settings=settings, seed=seed),
+    ):
+        with pytest.raises(SettingsError, match="seed must be a whole number"):
+            run()
+    assert explore(toy, tokens, settings, seed=np.int64(3)) is not None
+
+
+def test_a_chunk_and_the_rooted_are_whole_numbers(toy: TRM) -> None:
+    tokens = torch.ones(1, toy.cells, dtype=torch.long)
+    settings = Exploration(particles=3, outer_steps=1)
+    with pytest.raises(SettingsError, match=r"chunk must be a whole number >= 1, got 2\.5"):
+        explore(toy, tokens, settings, chunk=2.5)  # type: ignore[arg-type]
+    with pytest.raises(SettingsError, match="rooted must be a whole number >= 0, got -1"):
+        diagnose(toy, tokens, settings=settings, rooted=-1)
+    with pytest.raises(SettingsError, match="noise must be"):
+        diagnose(toy, tokens, settings=settings, noises=[0.1, float("nan")])
 
 
 def test_a_misspelt_setting_fails() -> None:

@@ -1,8 +1,8 @@
 """Pictures of the page for the README: python tests/serve/screenshots.py http://127.0.0.1:8000/
 
-Needs a running `tiltrm serve` and Chromium. A run is solved, shown again with a cloud, walked back to where the cloud still
-disagrees, and taken light, dark and on a phone; a maze is taken as it ends. Names after the address
-take those alone. `pngquant` halves the files.
+Needs a running `tiltrm serve` and Chromium. A Sudoku is solved, shown again with a cloud, walked
+back to where that disagrees, and taken light, dark and on a phone; a maze is taken as it ends.
+Names after the address take those alone. `pngquant` halves the files.
 """
 
 import sys

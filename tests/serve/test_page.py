@@ -25,7 +25,7 @@ def test_type_a_puzzle_and_watch_it_solved(tab: Tab, address: str) -> None:
     words = text(page, "#words")
     assert "halting head decided, after 22 outer steps with 16 particles" in words
     assert "98.7 % sure" in words
-    assert "row 1, column" in words  # the cell to doubt
+    assert "A cell to doubt: row 1, column" in words  # and no other, though none is quite sure
     assert "1,540" in text(page, "#figures")
     assert "does not solve it: 48 outer steps" in text(page, "#baseline-words")
     assert f"tiltrm solve '{PUZZLE}'" in text(page, "#command")

@@ -17,7 +17,7 @@ from tiltrm.evaluate import Job, Shard, Store, Subject, by_step, examine, paired
 from tiltrm.evaluate import run as compute
 from tiltrm.evaluate.options import NAMES, settable
 from tiltrm.evaluate.run import Progress
-from tiltrm.evaluate.summary import groups, identity
+from tiltrm.evaluate.summary import DF, groups, identity
 from tiltrm.evaluate.table import Comparison, of_comparisons, of_curves, of_reasons, of_rows
 from tiltrm.evaluate.titles import title
 
@@ -64,6 +64,11 @@ def run(arguments: argparse.Namespace) -> int:
     with nullcontext(arguments.store) if kept else tempfile.TemporaryDirectory() as folder:
         store = Store(folder)
         split = arguments.split or Path(arguments.data).name.partition(".")[0]
+        if split == DF:
+            raise SettingsError(
+                f"{DF} is what the puzzles are called that the deterministic model fails, got it "
+                "for all of them; name another with --split"
+            )
         subject = examine(arguments.model, arguments.data, split, arguments.task)
         todo = _jobs(arguments, asked, subject)
         with Bar("evaluating", len(todo)) as bar:

@@ -15,6 +15,7 @@ from tiltrm.diagnose.verdict import judge
 from tiltrm.diagnose.watching import Watched, watch
 from tiltrm.errors import SettingsError
 from tiltrm.explore import Exploration
+from tiltrm.explore.checks import require_number, require_whole
 from tiltrm.explore.guides import Score, halting
 from tiltrm.explore.keys import derive, puzzle_keys
 from tiltrm.explore.rows import one_thread_each, workers
@@ -48,6 +49,10 @@ def diagnose(
     """
     settings = settings or SMALL
     _check(settings)
+    seed = require_whole("seed", seed)
+    require_whole("rooted", rooted, 0)
+    for noise in noises:
+        require_number("noise", noise)
     tokens, _, labels = checked(model, tokens, None, labels)
     chosen = dict(guides or {"halting": halting(model)})
     gathering = Gathering(model, settings, list(chosen), task)

@@ -8,6 +8,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
+from tiltrm.explore.checks import require_whole
 from tiltrm.explore.keys import derive, puzzle_keys
 from tiltrm.explore.rows import in_groups
 from tiltrm.model.base import RecursiveModel, State
@@ -101,7 +102,8 @@ def ask(
     """Embed the puzzles and key their randomness, by their own tokens unless keys are given."""
     roots = puzzle_keys(tokens) if keys is None else keys.to(tokens.device)
     slots = torch.arange(particles, device=tokens.device)
-    return Question(tokens, model.embed(tokens)[:, None], derive(roots, seed), slots)
+    whole = require_whole("seed", seed)
+    return Question(tokens, model.embed(tokens)[:, None], derive(roots, whole), slots)
 
 
 def begin(model: RecursiveModel, question: Question) -> Cloud:

@@ -1,10 +1,10 @@
 """How an adaptive cloud grows."""
 
-import math
 from dataclasses import dataclass, replace
 from itertools import pairwise
 
 from tiltrm.errors import SettingsError
+from tiltrm.explore.checks import require_number, require_whole
 from tiltrm.explore.noise import NoiseFreeFirst, Scheduled, everywhere
 from tiltrm.explore.settings import Exploration
 
@@ -37,10 +37,13 @@ class Adaptive:
     def __post_init__(self) -> None:
         if not self.stages:
             raise SettingsError("a plan needs at least one stage, got none")
-        if any(stage.particles < 1 or stage.outer_steps < 1 for stage in self.stages):
-            raise SettingsError(f"every stage needs a particle and a step, got {self.stages}")
-        if any(not 0.0 <= noise < math.inf for noise in self.noises):
-            raise SettingsError(f"noise must be a number of at least 0, got {self.noises}")
+        for stage in self.stages:
+            require_whole("particles of a stage", stage.particles, 1)
+            require_whole("outer_steps of a stage", stage.outer_steps, 1)
+        for noise in (self.noise, *self.noises):
+            require_number("noise", noise)
+        require_number("beta", self.beta)
+        require_number("resample_below", self.resample_below, 1.0)
         if self.turned and (self.resample_below or any(stage.goes_on for stage in self.stages)):
             raise SettingsError(
                 "turned must be false where trajectories are resampled or go on in a later stage, "

@@ -8,6 +8,7 @@ import torch
 from torch import Tensor, nn
 
 from tiltrm.errors import PuzzleError, SettingsError
+from tiltrm.explore.checks import require_whole
 from tiltrm.explore.chunks import chunk_size, in_chunks
 from tiltrm.explore.cloud import Clock, Cloud, Question, StepInfo, ask, begin, take
 from tiltrm.explore.guides import Score, halting
@@ -58,8 +59,8 @@ def explore(
     Proved by tests/theory/test_invariance.py.
     """
     settings = settings or Exploration()
-    if chunk is not None and chunk < 1:
-        raise SettingsError(f"chunk must be at least 1 puzzle, got {chunk}")
+    if chunk is not None:
+        require_whole("chunk", chunk, 1)
     device = device_of(model, tokens)
     tokens, keys, labels = checked(model, tokens, keys, labels)
     tokens = tokens.to(device)

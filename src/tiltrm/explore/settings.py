@@ -9,6 +9,7 @@ from torch import Tensor
 
 from tiltrm.errors import SettingsError
 from tiltrm.explore import noise, resample, select, weights
+from tiltrm.explore.checks import require_number, require_whole
 from tiltrm.explore.noise import Noise, OncePerSupervision, Placement
 from tiltrm.explore.resample import Resample, Resampler
 from tiltrm.explore.select import Selector
@@ -59,18 +60,11 @@ class Exploration:
     on_degenerate: str = "raise"  # abstain
 
     def __post_init__(self) -> None:
-        for name, least in (
-            ("particles", 1), ("outer_steps", 1), ("score_every", 1), ("entropy_every", 0),
-        ):  # fmt: skip
-            value = getattr(self, name)
-            if isinstance(value, bool) or not isinstance(value, int) or value < least:
-                raise SettingsError(f"{name} must be a whole number >= {least}, got {value!r}")
+        for name in ("particles", "outer_steps", "score_every"):
+            require_whole(name, getattr(self, name), 1)
+        require_whole("entropy_every", self.entropy_every, 0)
         for name, most in (("noise", math.inf), ("beta", math.inf), ("resample_below", 1.0)):
-            value = getattr(self, name)
-            number = isinstance(value, int | float) and not isinstance(value, bool)
-            if not number or not 0 <= value <= most or math.isinf(value):
-                limits = f"in [0, {most:g}]" if most < math.inf else "finite and >= 0"
-                raise SettingsError(f"{name} must be a number {limits}, got {value!r}")
+            require_number(name, getattr(self, name), most)
         _known("placement", self.placement, [*PLACEMENTS, SUPERVISION], callable)
         _known("resampler", self.resampler, RESAMPLERS, callable)
         _known("trigger", self.trigger, TRIGGERS)

@@ -42,8 +42,8 @@ def load(
     if path.is_dir() or is_native_file(path):
         if config is not None:
             raise SettingsError(
-                f"config= is for the checkpoints of other codes, but {path} has its own {CONFIG}; "
-                "leave config= out"
+                f"a config goes with the checkpoints of other codes, but {path} has its own "
+                f"{CONFIG}; leave the config out"
             )
         return load_folder(path if path.is_dir() else path.parent, where, held)
     return import_checkpoint(path, config, where, held)

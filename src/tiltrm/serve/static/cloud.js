@@ -16,10 +16,10 @@ export function paintGrid(canvas, run, { tokens, entropy, differs, doubt }) {
   const write = run.task === "maze" ? mazeCell : sudokuCell;
   const inks = Object.fromEntries(
     ["ink", "answer", "doubt", "wrong", "wall", "route", "start", "goal", "sheet"].map((name) => [name, colour(name)]));
-  const surest = entropy ? Math.min(...entropy) : 0;
+  const least = entropy ? surest(entropy) : 0;
   for (let cell = 0; cell < run.cells; cell++) {
     const box = { x: (cell % run.side) * size, y: Math.floor(cell / run.side) * size, size };
-    if (entropy && !run.given[cell]) wash(context, box, inks.doubt, warmth(entropy[cell], surest));
+    if (entropy && !run.given[cell]) wash(context, box, inks.doubt, warmth(entropy[cell], least));
     if (differs?.has(cell)) wash(context, box, inks.wrong, 0.3);
     write(context, box, { token: tokens[cell], given: run.given[cell], symbol: run.symbols[tokens[cell]] ?? "", inks });
     if (doubt?.has(cell)) ring(context, box, inks.wrong);
@@ -29,10 +29,13 @@ export function paintGrid(canvas, run, { tokens, entropy, differs, doubt }) {
 }
 
 /**
- * How warm a cell is. A model trained with smoothed labels is never quite sure, so what counts is
- * the entropy above that of the surest cell; the exponent lets a small dispute be seen.
+ * The entropy of the surest cell. A model trained with smoothed labels is never quite sure, so what
+ * counts is the entropy above it.
  */
-const warmth = (entropy, surest) => 0.85 * ((entropy - surest) / Math.max(1 - surest, 1e-6)) ** 0.7;
+export const surest = (entropy) => Math.min(...entropy);
+
+/** How warm a cell is; the exponent lets a small dispute be seen. */
+const warmth = (entropy, least) => 0.85 * ((entropy - least) / Math.max(1 - least, 1e-6)) ** 0.7;
 
 function wash(context, { x, y, size }, ink, strength) {
   if (strength < 0.01) return;

@@ -1,20 +1,23 @@
 // The verdict in words: who decided, how sure, which cells to doubt, and what it cost.
 
-import { difference } from "./cloud.js";
+import { difference, surest } from "./cloud.js";
 import { count, percent, plural } from "./dom.js";
 import { place } from "./tasks.js";
 
-const DOUBTFUL = 0.02; // entropy of a cell, of at most 1
+const DOUBTFUL = 0.02; // entropy of a cell above the surest one's, of at most 1
 const NAMED = 6; // doubtful cells named one by one
 const CLUES = 17; // no Sudoku with fewer has a single solution
 
 /** The cells to doubt, most doubtful first. */
-export const doubtful = (run, result) =>
-  (result.entropy ?? [])
-    .map((value, cell) => [value, cell])
-    .filter(([value, cell]) => value > DOUBTFUL && !run.given[cell])
+export function doubtful(run, result) {
+  const entropy = result.entropy ?? [];
+  const least = surest(entropy);
+  return entropy
+    .map((value, cell) => [value - least, cell])
+    .filter(([above, cell]) => above > DOUBTFUL && !run.given[cell])
     .sort((a, b) => b[0] - a[0])
     .map(([, cell]) => cell);
+}
 
 /** The title and the sentences of the verdict; `good` colours it. */
 export function verdict(run, result) {
