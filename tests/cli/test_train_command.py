@@ -16,7 +16,10 @@ def untrained(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_the_task_is_named_not_its_presets(tiltrm: Any) -> None:
     code, out, err = tiltrm("train", "--task", "chess")
     assert (code, out) == (2, "")
-    assert err == "tiltrm train: expected a task among sudoku, maze, sudoku4, got 'chess'\n"
+    assert err == (
+        "tiltrm train: expected a task among sudoku, maze, sudoku4, got 'chess'; one's own is "
+        "--task FILE.py:NAME\n"
+    )
 
 
 @pytest.mark.parametrize(

@@ -8,6 +8,7 @@ import random
 from pathlib import Path
 from typing import Any, TextIO
 
+from tiltrm.cli.flags import TASKS
 from tiltrm.cli.progress import Bar
 from tiltrm.data import SPLITS, checksum, read, read_lines
 from tiltrm.errors import DataError, PuzzleError, SettingsError
@@ -21,7 +22,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.epilog = "Exit code: 0 when every puzzle is right, 2 when one is not."
     add = parser.add_argument
     add("file", nargs="?", metavar="FILE", help="CSV or text, a folder, or a dataset's name")
-    add("--task", help="sudoku, maze or sudoku4 (told from the content)")
+    add("--task", help=f"{TASKS} (told from the content)")
     add("--generate", type=int, metavar="N", help="make N puzzles of one's own")
     add("--out", type=Path, metavar="F", help="the new CSV file for them")
     add("--seed", type=int, help="of the generator (0)")

@@ -4,6 +4,7 @@ import argparse
 from pathlib import Path
 from typing import Any
 
+from tiltrm.cli.flags import TASKS
 from tiltrm.cli.progress import Bar
 from tiltrm.data import read
 from tiltrm.device import choose
@@ -28,7 +29,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "(sudoku-extreme)")  # fmt: skip
     add("--config", metavar="C", help="configuration of another code's checkpoint")
     add("--data", metavar="F", required=True, help="any file, folder or dataset of puzzles")
-    add("--task", help="sudoku or maze (the model's own)")
+    add("--task", help=f"{TASKS} (the model's own)")
     add("--labels", action="store_true", help="read the answers too")
     add("--puzzles", type=int, default=32, metavar="N", help="at most so many of them (32)")
     add("--guide", action="append", metavar="G", help="halting, confidence, residual, rules, "

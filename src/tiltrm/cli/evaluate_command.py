@@ -9,7 +9,7 @@ from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
-from tiltrm.cli.flags import RAY
+from tiltrm.cli.flags import RAY, TASKS
 from tiltrm.cli.progress import Bar
 from tiltrm.device import choose
 from tiltrm.errors import SettingsError
@@ -40,7 +40,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--model", metavar="M", default="sudoku-extreme", help="bundled name, folder or checkpoint "
         "(sudoku-extreme)")  # fmt: skip
     add("--data", metavar="F", required=True, help="any file, folder or dataset with answers")
-    add("--task", help="sudoku or maze (the model's own)")
+    add("--task", help=f"{TASKS} (the model's own)")
     add("--split", metavar="NAME", help="what to call these puzzles (the name of the file)")
     add("--method", nargs="+", action="extend", metavar="NAME", help=f"{', '.join(NAMES)} "
         f"({' '.join(USUAL)}); the others are tested against the first")  # fmt: skip

@@ -11,6 +11,7 @@ from typing import Any, NoReturn
 
 from tiltrm.errors import SettingsError, TiltrmError
 from tiltrm.provenance import release
+from tiltrm.tasks import adopt
 
 COMMANDS = ("solve", "import", "data", "train", "serve", "diagnose", "evaluate", "reproduce")
 BAD_INPUT = 2
@@ -46,6 +47,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     try:
         arguments = _parser().parse_args(argv)
         name = f"tiltrm {arguments.command}"
+        if ":" in (getattr(arguments, "task", None) or ""):
+            arguments.task = adopt(arguments.task).name
         code: int = arguments.run(arguments)
         sys.stdout.flush()  # when Python ends, it is too late for an answer
         return code

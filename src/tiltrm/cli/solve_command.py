@@ -11,6 +11,7 @@ from typing import Any
 
 import torch
 
+from tiltrm.cli.flags import TASKS
 from tiltrm.cli.progress import Bar
 from tiltrm.cli.show import Printer, exit_code
 from tiltrm.cli.watch import LiveCloud
@@ -43,7 +44,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--file", metavar="F", help="text or CSV file of puzzles; - is standard input")
     add("--model", metavar="M", help="bundled name, folder or checkpoint (sudoku-extreme)")
     add("--config", metavar="C", help="configuration of another code's checkpoint")
-    add("--task", help="sudoku or maze (the model's own)")
+    add("--task", help=f"{TASKS} (the model's own)")
     add("--method", default=METHODS[0], help=f"{', '.join(METHODS)} ({METHODS[0]})")
     add("--particles", type=int, metavar="S", help="size of the cloud; adaptive: the largest, "
         "without the stages beyond it")  # fmt: skip

@@ -12,6 +12,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from tiltrm.cli.flags import TASKS
 from tiltrm.errors import DataError, SettingsError
 
 if TYPE_CHECKING:
@@ -32,7 +33,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "everything saved; 2 with one sentence when something is wrong. Several GPUs: start it "
         "with torchrun."
     )
-    parser.add_argument("--task", default="sudoku", help="sudoku, maze or sudoku4")
+    parser.add_argument("--task", default="sudoku", help=f"{TASKS} (sudoku)")
     parser.add_argument(
         "--preset", default="fast", help="fast, paper, fresh (mazes), or a TOML file"
     )

@@ -2,10 +2,8 @@
 
 from torch import Tensor
 
-from tiltrm.tasks import drawing
+from tiltrm.tasks import drawing, grid_draw
 from tiltrm.tasks.sudoku_text import BLANK
-
-CELL, MARGIN = 48, 14
 
 
 def terminal(
@@ -15,7 +13,7 @@ def terminal(
     side = box * box
     clues, filled = _cells(puzzle, answer, side)
     sure = drawing.shares(confidence, side * side, 1.0)
-    shown = [_styled(clues[c], filled[c], sure[c], colour) for c in range(side * side)]
+    shown = [grid_draw.styled(clues[c], filled[c], sure[c], colour) for c in range(side * side)]
     bar = "─" * (2 * box + 1)
     rules = {0: "┌┬┐", side: "└┴┘"}
     lines = []
@@ -42,14 +40,6 @@ def _digit(token: int, side: int) -> str:
     return str(token - BLANK) if BLANK < token <= side + BLANK else ""
 
 
-def _styled(clue: str, filled: str, sure: float, colour: bool) -> str:
-    if not colour or filled == ".":
-        return filled
-    if clue == filled:
-        return drawing.paint(filled, drawing.BOLD)
-    return drawing.paint(filled, f"38;5;{drawing.heat(sure)}")
-
-
 def svg_text(
     box: int,
     puzzle: Tensor,
@@ -57,44 +47,7 @@ def svg_text(
     confidence: Tensor | None,
     wrong: Tensor | None,
 ) -> str:
-    """A picture: clues bold, answers blue, cells tinted by doubt, wrong cells struck through."""
+    """A picture, with thick rules round the boxes."""
     side = box * box
     clues, filled = _cells(puzzle, answer, side)
-    sure = drawing.shares(confidence, side * side, 1.0)
-    marked = drawing.shares(wrong, side * side, 0.0)
-    under, over = [], []
-    for cell in range(side * side):
-        row, column = divmod(cell, side)
-        x, y = MARGIN + column * CELL, MARGIN + row * CELL
-        if sure[cell] < 1.0 and clues[cell] != filled[cell]:
-            under.append(drawing.shade(x, y, CELL, 1.0 - sure[cell]))
-        if marked[cell]:
-            over.append(drawing.cross(x, y, CELL))
-        if filled[cell] != ".":
-            over.append(_figure(x, y, clues[cell], filled[cell]))
-    size = 2 * MARGIN + side * CELL
-    return drawing.page(size, size, "Sudoku", (*under, *_rules(box), *over))
-
-
-def _figure(x: float, y: float, clue: str, filled: str) -> str:
-    is_clue = clue == filled
-    ink = drawing.INK if is_clue else drawing.ANSWER
-    return drawing.letter(x + CELL / 2, y + CELL / 2, filled, CELL * 0.52, ink, bold=is_clue)
-
-
-def _rules(box: int) -> list[str]:
-    """Thin rules first, so that the thick ones of the boxes lie on top."""
-    side = box * box
-    end = MARGIN + side * CELL
-    thin: list[str] = []
-    thick: list[str] = []
-    for place in range(side + 1):
-        at = MARGIN + place * CELL
-        is_edge = place % box == 0
-        ink, width = (drawing.INK, 2.4) if is_edge else (drawing.RULE, 1.0)
-        pair = [
-            drawing.line(at, MARGIN, at, end, ink, width),
-            drawing.line(MARGIN, at, end, at, ink, width),
-        ]
-        (thick if is_edge else thin).extend(pair)
-    return thin + thick
+    return grid_draw.svg(side, clues, filled, confidence, wrong, box=box, title="Sudoku")

@@ -12,6 +12,7 @@ from typing import Any
 from tiltrm.errors import SettingsError
 from tiltrm.model.build import sizes
 from tiltrm.model.trm import TRMConfig
+from tiltrm.tasks import by_name
 from tiltrm.train.groups import MOST, Depth, Hints, Scan, Schedule, Window, among, within
 from tiltrm.train.plain import build
 
@@ -19,6 +20,7 @@ __all__ = [
     "Depth", "Hints", "Scan", "Schedule", "Settings", "Window", "differences", "preset",
 ]  # fmt: skip
 
+ANY = "any"  # presets for every task
 LOSSES = ("softmax", "stablemax")
 OPTIMISERS = ("muon", "adamw")
 AUGMENTATIONS = ("none", "endless", "fixed", "moved", "fresh")
@@ -103,7 +105,7 @@ class Settings:
 
 
 def preset(task: str, name: str) -> Settings:
-    """The preset `<task>-<name>.toml` that ships with the package, or a TOML file."""
+    """The preset `<task>-<name>.toml` or `any-<name>.toml` of the package, or a TOML file."""
     folder = resources.files("tiltrm.train") / "presets"
     if name.endswith(".toml"):
         try:
@@ -112,17 +114,27 @@ def preset(task: str, name: str) -> Settings:
             raise SettingsError(f"expected a preset file at {name}, got: {error}") from None
     else:
         known = sorted(file.name.removesuffix(".toml") for file in folder.iterdir())
-        if f"{task}-{name}" not in known:
-            ours = [each.removeprefix(f"{task}-") for each in known if each.startswith(f"{task}-")]
+        whose = [own for own in (task, ANY) if f"{own}-{name}" in known]
+        if not whose:
+            found = (each.partition("-")[::2] for each in known)
+            ours = [word for own, word in found if own in (task, ANY)]
             raise SettingsError(
-                f"no preset {name!r} for {task}; expected one of {', '.join(ours) or 'none'}, "
-                "or a file that ends in .toml"
+                f"no preset {name!r} for {task}; expected one of {', '.join(ours)}, or a file that "
+                "ends in .toml"
             )
-        text = (folder / f"{task}-{name}.toml").read_text("utf-8")
+        text = (folder / f"{whose[0]}-{name}.toml").read_text("utf-8")
     try:
-        return Settings.from_dict({"task": task} | tomllib.loads(text))
+        values = {"task": task} | tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
         raise SettingsError(f"preset {name} is not valid TOML: {error}") from None
+    return Settings.from_dict(values | {"model": _fitting(values)})
+
+
+def _fitting(values: Mapping[str, Any]) -> Any:
+    """The sizes of the model; those that the task decides are the task's unless they are given."""
+    own, task = values.get("model", {}), by_name(str(values["task"]))
+    decided = {"cells": task.cells, "vocabulary": task.vocabulary}
+    return decided | own if isinstance(own, dict) else own
 
 
 def differences(old: Mapping[str, Any], new: Mapping[str, Any]) -> dict[str, Any]:

@@ -1,0 +1,59 @@
+"""A new grid task through all commands: one file is written, nothing else is touched."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tiltrm.tasks import registry
+
+SPEC = f"{Path(__file__).parents[2] / 'examples/latin.py'}:LATIN"
+SMALL = ("--set", "model.width=32", "--set", "model.heads=2", "--set", "batch=8", "--steps", "3")
+
+
+@pytest.fixture(autouse=True)
+def empty(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(registry, "_registered", {})
+
+
+def test_from_a_file_to_answers(tiltrm: Any, tmp_path: Path) -> None:
+    data, run = tmp_path / "latin.csv", tmp_path / "run"
+    best, own = run / "best", ("--task", SPEC, "--device", "cpu")
+    code, out, _ = tiltrm("data", "--task", SPEC, "--generate", 24, "--out", data)
+    assert (code, "24 puzzles of latin5, with answers" in out) == (0, True)
+    code, out, err = tiltrm(
+        "train", *own, "--preset", "small", "--data", data, "--out", run, *SMALL
+    )
+    assert code == 0, err
+    assert json.loads((best / "config.json").read_text())["task"] == "latin5"
+    cheap = ("--method", "deterministic", "--outer-steps", 2)
+    code, out, _ = tiltrm("solve", *own, "--model", best, "--file", data, "--json", *cheap)
+    assert len(out.splitlines()) == 24
+    assert len(json.loads(out.splitlines()[0])["answer"]) == 25
+    code, out, _ = tiltrm("diagnose", *own, "--model", best, "--data", data, "--puzzles", 2,
+                          "--particles", 3, "--outer-steps", 3, "--json")  # fmt: skip
+    assert (code, "verdict" in json.loads(out)) == (0, True)
+    code, out, _ = tiltrm("evaluate", *own, "--model", best, "--data", data, "--limit", 4,
+                          "--folds", 1, "--seeds", 1, "--set", "outer_steps=2", "--method",
+                          "deterministic", "symmetry:copies=2", "adaptive")  # fmt: skip
+    assert code == 0
+    assert "adaptive" in out
+
+
+def test_without_the_file_the_model_says_what_it_needs(
+    tiltrm: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    data, run = tmp_path / "latin.csv", tmp_path / "run"
+    tiltrm("data", "--task", SPEC, "--generate", 8, "--out", data)
+    tiltrm("train", "--task", SPEC, "--preset", "small", "--data", data, "--out", run, *SMALL)
+    monkeypatch.setattr(registry, "_registered", {})  # another day
+    code, out, err = tiltrm("solve", "--model", run / "best", "." * 25)
+    assert (code, out) == (2, "")
+    assert "got 'latin5'; one's own is --task FILE.py:NAME" in err
+
+
+def test_a_preset_of_no_task_names_those_for_all(tiltrm: Any) -> None:
+    code, _, err = tiltrm("train", "--task", SPEC, "--preset", "fast")
+    assert (code, len(err.splitlines())) == (2, 1)
+    assert "no preset 'fast' for latin5; expected one of small, or a file" in err
