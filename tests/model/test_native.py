@@ -170,7 +170,7 @@ def test_the_weights_file_stands_for_its_folder(folder):
 
 
 def test_configuration_is_not_for_native_folders(folder):
-    with pytest.raises(SettingsError, match="leave config= out"):
+    with pytest.raises(SettingsError, match="leave the config out"):
         load(folder, config={"hidden_size": 64})
 
 
