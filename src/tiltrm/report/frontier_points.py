@@ -62,10 +62,11 @@ def plan(evidence: Evidence, part: str) -> list[Job]:
 
     Where that is half done and may be drawn: all methods on some folds, else some on all folds.
     """
-    found = evidence.asked(_wanted(evidence, part))
+    wanted = _wanted(evidence, part)
+    found = evidence.asked(wanted)
     if found or not evidence.partial:
         return found
-    found = plans.whole(_wanted(evidence, part), evidence.store.has)
+    found = plans.whole(wanted, evidence.store.has)
     return found if any(job.method == "adaptive" for job in found) else []
 
 

@@ -15,6 +15,7 @@ from torch import Tensor
 from tiltrm.errors import SettingsError
 
 PAD = 0
+TOKENS = 256  # ids that can be told apart, since answers are kept as bytes
 DRAWS = 512  # symmetries drawn at least, so that a task with few shows all of them
 
 

@@ -1,6 +1,5 @@
 """A square grid whose blanks are to be filled: what a task of one's own starts from."""
 
-import html
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -10,15 +9,14 @@ from torch import Tensor
 
 from tiltrm.errors import PuzzleError, SettingsError
 from tiltrm.tasks import base, drawing, grid_draw
-from tiltrm.tasks.base import Symmetry, place
+from tiltrm.tasks.base import TOKENS, Symmetry, place
+from tiltrm.tasks.blanks import BLANK, Blanks, filled, require_filled
 
-BLANK = 1
 NAME = re.compile("[a-z][a-z0-9_-]*")
-LARGEST = 255  # ids beside the pad, which fit a byte
 
 
 @dataclass(frozen=True)
-class Grid:
+class Grid(Blanks):
     """`characters` are those of the ids 1, 2, ...; the first of them is the blank.
 
     A task says what `broken` counts, and may give `generate` and `symmetry`. Everything else has a
@@ -36,7 +34,7 @@ class Grid:
             raise SettingsError(f"the side of {self.name} must be at least 1, got {self.side}")
         plain = all(33 <= ord(each) < 127 and each != "#" for each in self.characters)
         once = len(set(self.characters)) == len(self.characters)
-        if not (plain and once and 2 <= len(self.characters) <= LARGEST):
+        if not (plain and once and 2 <= len(self.characters) < TOKENS):
             raise SettingsError(
                 f"the characters of {self.name} must be a blank and others, each once, of ASCII, "
                 f"none of them a space or '#', got {self.characters!r:.60}"
@@ -61,14 +59,6 @@ class Grid:
         changed = (self.given(puzzle) & (puzzle != answer)).sum(-1)
         return changed + (~self.given(answer)).sum(-1) + self.broken(answer)
 
-    def is_solved(self, puzzle: Tensor, answer: Tensor) -> Tensor:
-        """Whether the answer keeps the clues and breaks no rule."""
-        return self.violations(puzzle, answer) == 0
-
-    def given(self, puzzle: Tensor) -> Tensor:
-        """The cells that are not blank."""
-        return (puzzle > BLANK) & (puzzle < self.vocabulary)
-
     def encode(self, text: str, *, answer: bool = False) -> Tensor:
         """Text -> (cell,) uint8; spaces and line ends are skipped."""
         known = self._alphabet()
@@ -80,9 +70,8 @@ class Grid:
             ids.append(known[each])
         if len(ids) != self.cells:
             raise PuzzleError(f"expected {self.cells} cells, got {len(ids)}")
-        if answer and BLANK in ids:
-            where = place(ids.index(BLANK), self.side)
-            raise PuzzleError(f"expected an answer with no blank, got a blank at {where}")
+        if answer:
+            require_filled(ids, self.side)
         return torch.tensor(ids, dtype=torch.uint8)
 
     def encode_all(self, texts: Sequence[str], *, answer: bool = False) -> Tensor:
@@ -93,18 +82,13 @@ class Grid:
         """(cell,) -> one line; '?' for an id that has no character."""
         return base.decode(self.characters, tokens)
 
-    def clean(self, line: str) -> str:
-        """The line without a comment, which '#' opens, and without spaces at its ends."""
-        return line.partition("#")[0].strip()
-
     def width(self, line: str) -> int:
         """Cells that a line seems to hold."""
         return len("".join(line.split()))
 
     def well_formed(self, tokens: Tensor, *, answer: bool = False) -> Tensor:
         """Whether all ids have a character, and none is blank in an answer."""
-        allowed = self.given(tokens) if answer else self.given(tokens) | (tokens == BLANK)
-        return allowed.all(-1)
+        return filled(self, tokens, answer=answer)
 
     def symmetry(self, puzzles: int, generator: torch.Generator) -> Symmetry:
         """None but the identity, unless a task knows more."""
@@ -113,13 +97,6 @@ class Grid:
             for count in (self.cells, self.vocabulary)
         )
         return Symmetry(places, names)
-
-    def symmetries(
-        self, tokens: Tensor, answers: Tensor, generator: torch.Generator
-    ) -> tuple[Tensor, Tensor]:
-        """Puzzles and answers moved by one random symmetry for each puzzle."""
-        symmetry = self.symmetry(len(tokens), generator)
-        return symmetry.apply(tokens), symmetry.apply(answers)
 
     def generate(self, seed: int) -> tuple[Tensor, Tensor]:
         """A puzzle of one's own and its answer, where a task can make them."""
@@ -130,9 +107,9 @@ class Grid:
         colour: bool = True,
     ) -> str:  # fmt: skip
         """A line a row; clues bold, answers from red (unsure) to green (sure)."""
-        clues, filled = self._shown(puzzle, answer)
+        clues, shown = grid_draw.shown(self.characters, self.cells, puzzle, answer)
         sure = drawing.shares(confidence, self.cells, 1.0)
-        cells = [grid_draw.styled(*each, colour) for each in zip(clues, filled, sure, strict=True)]
+        cells = [grid_draw.styled(*each, colour) for each in zip(clues, shown, sure, strict=True)]
         rows = range(0, self.cells, self.side)
         return "\n".join(" ".join(cells[row : row + self.side]) for row in rows)
 
@@ -141,21 +118,10 @@ class Grid:
         wrong: Tensor | None = None,
     ) -> str:  # fmt: skip
         """SVG text; clues bold, unsure cells shaded, wrong cells marked."""
-        clues, filled = (list(map(html.escape, some)) for some in self._shown(puzzle, answer))
+        clues, shown = grid_draw.shown(self.characters, self.cells, puzzle, answer)
         return grid_draw.svg(
-            self.side, clues, filled, confidence, wrong, box=self.side, title=self.name
+            self.side, clues, shown, confidence, wrong, box=self.side, title=self.name
         )
 
     def _alphabet(self) -> dict[str, int]:
         return {each: number for number, each in enumerate(self.characters, BLANK)}
-
-    def _shown(self, puzzle: Tensor, answer: Tensor | None) -> tuple[list[str], list[str]]:
-        """Clues and what is filled in, as `grid_draw` wants them."""
-        clues = [self._character(token) for token in drawing.tokens(puzzle, self.cells)]
-        own = clues if answer is None else [
-            self._character(token) for token in drawing.tokens(answer, self.cells)
-        ]  # fmt: skip
-        return clues, [each or grid_draw.EMPTY for each in own]
-
-    def _character(self, token: int) -> str:
-        return self.characters[token - 1] if BLANK < token < self.vocabulary else ""

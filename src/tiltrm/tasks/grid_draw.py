@@ -1,5 +1,6 @@
 """Grids of characters for the terminal and as SVG, for every task that fills blanks."""
 
+import html
 from collections.abc import Iterable, Sequence
 
 from torch import Tensor
@@ -8,6 +9,24 @@ from tiltrm.tasks import drawing
 
 CELL, MARGIN = 48, 14
 EMPTY = "."
+
+
+def shown(
+    characters: str, cells: int, puzzle: Tensor, answer: Tensor | None
+) -> tuple[list[str], list[str]]:
+    """Clues and what is filled in, a character a cell: '' is no clue, '.' is nothing filled in.
+
+    `characters` are those of the ids 1, 2, ..., the first of them the blank.
+    """
+    clues, own = (
+        [_character(characters, token) for token in drawing.tokens(ids, cells)]
+        for ids in (puzzle, puzzle if answer is None else answer)
+    )
+    return clues, [each or EMPTY for each in own]
+
+
+def _character(characters: str, token: int) -> str:
+    return characters[token - 1] if 1 < token <= len(characters) else ""
 
 
 def styled(clue: str, filled: str, sure: float, colour: bool) -> str:
@@ -25,8 +44,7 @@ def svg(
 ) -> str:  # fmt: skip
     """A picture: clues bold, answers blue, cells tinted by doubt, wrong cells struck through.
 
-    clues, filled: a character a cell, '' where there is no clue and '.' where nothing is filled in.
-    Every `box` cells the rules are thick.
+    clues, filled: as `shown` gives them. Every `box` cells the rules are thick.
     """
     sure = drawing.shares(confidence, side * side, 1.0)
     marked = drawing.shares(wrong, side * side, 0.0)
@@ -47,7 +65,8 @@ def svg(
 def _figure(x: float, y: float, clue: str, filled: str) -> str:
     is_clue = clue == filled
     ink = drawing.INK if is_clue else drawing.ANSWER
-    return drawing.letter(x + CELL / 2, y + CELL / 2, filled, CELL * 0.52, ink, bold=is_clue)
+    text = html.escape(filled)
+    return drawing.letter(x + CELL / 2, y + CELL / 2, text, CELL * 0.52, ink, bold=is_clue)
 
 
 def _rules(side: int, box: int) -> Iterable[str]:

@@ -12,13 +12,12 @@ from types import ModuleType
 from typing import Any
 
 from tiltrm.errors import SettingsError
-from tiltrm.tasks.base import Task
+from tiltrm.tasks.base import TOKENS, Task
 from tiltrm.tasks.maze import MAZE
 from tiltrm.tasks.sudoku import SUDOKU, Sudoku
 
 STANDARD: tuple[Task, ...] = (SUDOKU, MAZE, Sudoku(2))
 NEEDED = tuple(name for name in vars(Task) if not name.startswith("_"))
-TOKENS = 256  # answers are kept as bytes
 _registered: dict[str, Task] = {}
 
 

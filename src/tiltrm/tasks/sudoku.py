@@ -6,14 +6,14 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from tiltrm.errors import PuzzleError, SettingsError
+from tiltrm.errors import SettingsError
 from tiltrm.tasks import base, sudoku_draw, sudoku_generate, sudoku_text
-from tiltrm.tasks.base import Symmetry, permutations, place
-from tiltrm.tasks.sudoku_text import BLANK
+from tiltrm.tasks.base import Symmetry, permutations
+from tiltrm.tasks.blanks import BLANK, Blanks, filled, require_filled
 
 
 @dataclass(frozen=True)
-class Sudoku:
+class Sudoku(Blanks):
     """Sudoku with square boxes of side `box`: every row, column and box holds every digit once."""
 
     box: int = 3
@@ -41,9 +41,8 @@ class Sudoku:
     def encode(self, text: str, *, answer: bool = False) -> Tensor:
         """Text -> (cell,) uint8. Blanks are . 0 _ or *; spaces, lines and rulings are skipped."""
         ids = sudoku_text.read(text, self.side)
-        if answer and BLANK in ids:
-            where = place(ids.index(BLANK), self.side)
-            raise PuzzleError(f"expected an answer with no blank, got a blank at {where}")
+        if answer:
+            require_filled(ids, self.side)
         sudoku_text.check(ids, self.box)
         return torch.tensor(ids, dtype=torch.uint8)
 
@@ -53,11 +52,7 @@ class Sudoku:
 
     def decode(self, tokens: Tensor) -> str:
         """(cell,) -> one line; '.' is a blank, '?' an id that is no Sudoku token."""
-        return base.decode("." + "123456789"[: self.side], tokens)
-
-    def clean(self, line: str) -> str:
-        """The line without a comment, which '#' opens, and without spaces at its ends."""
-        return line.partition("#")[0].strip()
+        return base.decode(sudoku_text.characters(self.side), tokens)
 
     def width(self, line: str) -> int:
         """Cells that a line seems to hold; 0 where it is empty or a ruling."""
@@ -65,13 +60,9 @@ class Sudoku:
 
     def well_formed(self, tokens: Tensor, *, answer: bool = False) -> Tensor:
         """Whether all ids are blanks or digits and no digit stands twice in a unit."""
-        allowed = self.given(tokens) if answer else self.given(tokens) | (tokens == BLANK)
+        allowed = filled(self, tokens, answer=answer)
         twice = [counts >> 1 | counts >> 2 | counts >> 3 for counts in self._counts(tokens)]
-        return allowed.all(-1) & ~(torch.cat(twice, dim=-1) & self._ones()).any(-1)
-
-    def given(self, puzzle: Tensor) -> Tensor:
-        """The cells that hold a digit."""
-        return (puzzle > BLANK) & (puzzle < self.vocabulary)
+        return allowed & ~(torch.cat(twice, dim=-1) & self._ones()).any(-1)
 
     def violations(self, puzzle: Tensor, answer: Tensor) -> Tensor:
         """Changed clues + cells that are no digit + digits missing from a row, column or box.
@@ -85,10 +76,6 @@ class Sudoku:
             missing += self.side * self.side - self._distinct(counts).sum(-1)
         return changed + empty + missing
 
-    def is_solved(self, puzzle: Tensor, answer: Tensor) -> Tensor:
-        """Whether the answer keeps the clues and breaks no rule."""
-        return self.violations(puzzle, answer) == 0
-
     def symmetry(self, puzzles: int, generator: torch.Generator) -> Symmetry:
         """Digits, bands, rows in a band, stacks, columns in a stack, and transposition."""
         rows, columns = self._lines(puzzles, generator), self._lines(puzzles, generator)
@@ -99,13 +86,6 @@ class Sudoku:
         digits = permutations(puzzles, self.side, generator) + BLANK + 1
         fixed = torch.arange(BLANK + 1, device=generator.device).expand(puzzles, -1)
         return Symmetry(source.flatten(1), torch.cat((fixed, digits), dim=-1))
-
-    def symmetries(
-        self, tokens: Tensor, answers: Tensor, generator: torch.Generator
-    ) -> tuple[Tensor, Tensor]:
-        """Puzzles and answers moved by one random symmetry for each puzzle."""
-        symmetry = self.symmetry(tokens.shape[0], generator)
-        return symmetry.apply(tokens), symmetry.apply(answers)
 
     def solutions(self, text: str, limit: int = 2) -> int:
         """How many solutions a puzzle has, counted no further than `limit`."""

@@ -3,7 +3,7 @@
 from torch import Tensor
 
 from tiltrm.tasks import drawing, grid_draw
-from tiltrm.tasks.sudoku_text import BLANK
+from tiltrm.tasks.sudoku_text import characters
 
 
 def terminal(
@@ -11,7 +11,7 @@ def terminal(
 ) -> str:
     """A ruled grid: clues bold, answers red (unsure) to green (sure). Plain text reads back."""
     side = box * box
-    clues, filled = _cells(puzzle, answer, side)
+    clues, filled = grid_draw.shown(characters(side), side * side, puzzle, answer)
     sure = drawing.shares(confidence, side * side, 1.0)
     shown = [grid_draw.styled(clues[c], filled[c], sure[c], colour) for c in range(side * side)]
     bar = "─" * (2 * box + 1)
@@ -28,18 +28,6 @@ def terminal(
     return "\n".join(lines)
 
 
-def _cells(puzzle: Tensor, answer: Tensor | None, side: int) -> tuple[list[str], list[str]]:
-    """Clues and answers as characters; '' where a cell has no clue, '.' where it has no digit."""
-    clues = [_digit(token, side) for token in drawing.tokens(puzzle, side * side)]
-    if answer is None:
-        return clues, [clue or "." for clue in clues]
-    return clues, [_digit(token, side) or "." for token in drawing.tokens(answer, side * side)]
-
-
-def _digit(token: int, side: int) -> str:
-    return str(token - BLANK) if BLANK < token <= side + BLANK else ""
-
-
 def svg_text(
     box: int,
     puzzle: Tensor,
@@ -49,5 +37,5 @@ def svg_text(
 ) -> str:
     """A picture, with thick rules round the boxes."""
     side = box * box
-    clues, filled = _cells(puzzle, answer, side)
+    clues, filled = grid_draw.shown(characters(side), side * side, puzzle, answer)
     return grid_draw.svg(side, clues, filled, confidence, wrong, box=box, title="Sudoku")

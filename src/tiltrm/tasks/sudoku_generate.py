@@ -3,7 +3,7 @@
 import random
 from collections.abc import Iterator
 
-from tiltrm.tasks.sudoku_text import BLANK
+from tiltrm.tasks.blanks import BLANK
 
 
 def solutions(ids: list[int], box: int, chance: random.Random | None = None) -> Iterator[list[int]]:

@@ -4,11 +4,16 @@ from itertools import combinations
 
 from tiltrm.errors import PuzzleError
 from tiltrm.tasks.base import place
+from tiltrm.tasks.blanks import BLANK
 
-BLANK = 1
 BLANKS = ".0_*"
 SEPARATORS = frozenset("|-+")
 BOX_DRAWING = range(0x2500, 0x2580)  # so that a grid printed by `render` reads back
+
+
+def characters(side: int) -> str:
+    """Those of the ids 1, 2, ...: the blank and the digits."""
+    return "." + "123456789"[:side]
 
 
 def alphabet(side: int) -> dict[str, int]:

@@ -79,8 +79,9 @@ class Log:
 
     def best(self) -> float:
         """The best accuracy on val, -1 where none is on record: that of the weights in `best/`."""
-        known = [each.val.final for each in self.evaluations()]
-        known += [record["best"] for record in self._current() if record["kind"] == "resume"]
+        current = self._current()
+        known = [record["found"].val.final for record in current if record["kind"] == "evaluation"]
+        known += [record["best"] for record in current if record["kind"] == "resume"]
         return max(known, default=-1.0)
 
     def begin(self, step: int, settings: Record) -> None:
