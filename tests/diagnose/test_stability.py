@@ -1,21 +1,22 @@
 """Stability on linear maps: norms are known, and survival can be integrated numerically."""
 
 import math
-from functools import partial
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
 
 import pytest
 import torch
 from tests.diagnose.wells import Linear, Wells
 from torch import Tensor
+from torch.nn import functional as F
 
 from tiltrm.diagnose.lipschitz import along, directions, local_norm, secants
 from tiltrm.diagnose.stability import Stability, deviations, inner_path
 from tiltrm.diagnose.tube import Tube, deviation_bound, exit_bound, first_exit, in_tube
 from tiltrm.explore.keys import derive
 from tiltrm.model.base import State
-from tiltrm.model.layers import Attention
 from tiltrm.model.trm import TRM, TRMConfig
-from tiltrm.model.twin import plain_twin
+from tiltrm.model.twin import OpenAttention
 
 RHO, SIGMA, STEPS = 0.7, 0.5, 5
 KEY = torch.tensor(7)
@@ -211,11 +212,11 @@ def test_local_norm_is_that_of_the_whole_jacobian(token_mixing: bool) -> None:
     inputs = model.embed(torch.tensor([1, 2, 3]))
     state = model.start(inputs)
 
-    def update(points: Tensor, model: TRM = model) -> Tensor:
+    def update(points: Tensor) -> Tensor:
         return model.refine(inputs, State(state.answer.expand_as(points), points))
 
     points = inner_path(model, inputs, state)[:2]
-    found = local_norm(partial(update, model=plain_twin(model)), points, KEY, iterations=60)
+    found = local_norm(update, points, KEY, iterations=60)
     for point, got in zip(points, found, strict=True):
         whole = torch.autograd.functional.jacobian(lambda z: update(z[None])[0], point)
         exact = torch.linalg.matrix_norm(whole.view(24, 24), 2)
@@ -233,10 +234,7 @@ class Borrowed:
 
 
 @pytest.mark.parametrize("ours", [True, False])
-def test_attention_is_differentiated_twice_and_ours_throws_no_switch(
-    monkeypatch: pytest.MonkeyPatch, ours: bool
-) -> None:
-    """torch's switch is for all threads, and others may be solving."""
+def test_attention_is_differentiated_twice(ours: bool) -> None:
     torch.manual_seed(0)
     config = TRMConfig(
         cells=3, vocabulary=4, width=8, layers=1, heads=2, prefix=0, inner_steps=2,
@@ -244,15 +242,26 @@ def test_attention_is_differentiated_twice_and_ours_throws_no_switch(
     )  # fmt: skip
     model = TRM(config).requires_grad_(False)
     inputs = model.embed(torch.tensor([1, 2, 3]))
-    seen = []
-    before = Attention.forward
-
-    def watched(self: Attention, *given: Tensor) -> Tensor:
-        seen.append(torch.backends.cuda.flash_sdp_enabled())
-        return before(self, *given)
-
-    monkeypatch.setattr(Attention, "forward", watched)
     study = Stability(model if ours else Borrowed(model), [0.1], iterations=3)  # type: ignore[arg-type]
     assert study.probe(inputs, model.start(inputs), KEY).local > 0
-    assert all(seen) == ours
-    assert torch.backends.cuda.flash_sdp_enabled()
+
+
+def test_attention_is_open_in_this_thread_alone() -> None:
+    """torch's own switch is for all threads, and others may be solving."""
+    query = torch.randn(1, 2, 5, 4, requires_grad=True)
+
+    def attend(**given: Any) -> Tensor:
+        return F.scaled_dot_product_attention(query, query, query, **given)
+
+    def made_by() -> str:
+        return type(attend().grad_fn).__name__
+
+    with ThreadPoolExecutor(1) as other:
+        fast = made_by()
+        with OpenAttention():
+            assert made_by() != fast == other.submit(made_by).result()
+            (slope,) = torch.autograd.grad(attend(is_causal=True).sum(), query, create_graph=True)
+            assert slope.square().sum().requires_grad
+            opened = attend(is_causal=True, scale=0.3)
+        assert made_by() == fast
+    torch.testing.assert_close(opened, attend(is_causal=True, scale=0.3))

@@ -10,7 +10,7 @@ from tiltrm.diagnose.lipschitz import local_norm
 from tiltrm.kernels import fuse, fused, mix_channels, mix_tokens, unfuse
 from tiltrm.model.layers import Block, rotary_table
 from tiltrm.model.trm import TRM, Network, TRMConfig
-from tiltrm.model.twin import OpenAttention, plain_twin
+from tiltrm.model.twin import plain_twin
 
 
 def small(**changes: object) -> TRMConfig:
@@ -74,7 +74,7 @@ def test_the_twin_shares_the_weights_and_changes_nothing() -> None:
     twin = plain_twin(model)
     assert [type(module) for module in model.modules()] == before
     assert all(a is b for a, b in zip(twin.parameters(), model.parameters(), strict=True))
-    assert {type(module) for module in twin.modules()} >= {Block, OpenAttention, Network}
+    assert {type(module) for module in twin.modules()} >= {Block, Network}
     assert not fused(twin)
     assert plain_twin("no module") == "no module"
 

@@ -8,18 +8,15 @@ Proved by tests/diagnose/test_stability.py on a linear contraction.
 
 import math
 from collections.abc import Sequence
-from contextlib import nullcontext
 from functools import partial
 from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
-from torch.nn.attention import SDPBackend, sdpa_kernel
 
 from tiltrm.diagnose.lipschitz import ITERATIONS, PROBES, along, length, local_norm, secants
 from tiltrm.diagnose.tube import Tube
 from tiltrm.explore.keys import derive, normals
-from tiltrm.model import HRM, TRM
 from tiltrm.model.base import RecursiveModel, State
 from tiltrm.model.twin import plain_twin
 
@@ -91,10 +88,7 @@ class Stability:
             radius, own = alpha * math.sqrt(size), derive(key, 1, number)
             rho.append(float(secants(update, path, radius, own, self.probes).max()))
         steep = partial(update, model=self.twin)
-        # A model that is not ours may use torch's attention. This switch is for all threads.
-        ours = isinstance(self.model, TRM | HRM)
-        with nullcontext() if ours else sdpa_kernel(SDPBackend.MATH):
-            found = local_norm(steep, path[:-1], derive(key, 2), self.iterations)
+        found = local_norm(steep, path[:-1], derive(key, 2), self.iterations)
         return Probe(size, norms, rho, float(found.max()), along(path).tolist())
 
     def add(self, probe: Probe) -> None:

@@ -105,13 +105,9 @@ class Attention(nn.Module):
         query, key, value = qkv.transpose(1, 2).chunk(3, dim=1)  # (batch, head, position, -)
         if rotary is not None:
             query, key = rotate(query, *rotary), rotate(key, *rotary)
-        mixed = self.mix(query, key, value)
+        mixed = F.scaled_dot_product_attention(query, key, value)
         out: Tensor = self.o_proj(mixed.transpose(1, 2).reshape(*lead, positions, width))
         return out
-
-    def mix(self, query: Tensor, key: Tensor, value: Tensor) -> Tensor:
-        """Each position's mean of the values by its query: (batch, head, position, -)."""
-        return F.scaled_dot_product_attention(query, key, value)
 
 
 class Block(nn.Module):

@@ -1,27 +1,35 @@
-"""A twin of a model for second derivatives: the same weights, by operations that have them."""
+"""Second derivatives of a model, by operations that have them; nothing is switched for others."""
 
 import copy
-import math
-from typing import TypeVar
+from collections.abc import Callable
+from typing import Any, TypeVar
 
-from torch import Tensor, nn
-
-from tiltrm.model.layers import Attention
+import torch
+from torch import nn
+from torch.nn import functional as F
+from torch.overrides import TorchFunctionMode
 
 Model = TypeVar("Model")
 
 
-class OpenAttention(Attention):
-    """Attention by two products and a softmax; torch's own has no second derivative."""
+class OpenAttention(TorchFunctionMode):
+    """Inside, torch's attention is done by its products and a softmax, in this thread alone.
 
-    def mix(self, query: Tensor, key: Tensor, value: Tensor) -> Tensor:
-        """The same by hand."""
-        scores = query @ key.transpose(-1, -2) / math.sqrt(query.shape[-1])
-        return scores.softmax(-1) @ value
+    Its fast kernels have no second derivative, and `sdpa_kernel` chooses for all threads: two that
+    leave it in the wrong order leave the fast kernels off for good.
+    Proved by tests/diagnose/test_stability.py.
+    """
+
+    def __torch_function__(
+        self, func: Callable[..., Any], types: Any, args: Any = (), kwargs: Any = None
+    ) -> Any:
+        if func is F.scaled_dot_product_attention:
+            return torch.ops.aten._scaled_dot_product_attention_math(*args, **(kwargs or {}))[0]
+        return func(*args, **(kwargs or {}))
 
 
 def plain_twin(model: Model) -> Model:
-    """A module that shares the model's parameters and can be differentiated twice.
+    """A module that shares the model's parameters and has none of our fused operations.
 
     A fused module names its plain class. What is no module of torch is its own twin. The model is
     left as it is, so that other threads go on with it.
@@ -32,6 +40,5 @@ def plain_twin(model: Model) -> Model:
     shared = {id(own): own for own in (*model.parameters(), *model.buffers())}
     twin = copy.deepcopy(model, shared)
     for module in twin.modules():
-        kind = type(module)
-        module.__class__ = OpenAttention if kind is Attention else getattr(kind, "plain", kind)
+        module.__class__ = getattr(type(module), "plain", type(module))
     return twin
