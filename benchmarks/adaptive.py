@@ -77,7 +77,7 @@ def adaptive(
 ) -> Row:  # fmt: skip
     """A growing cloud; decided by the halting head alone."""
     begun = time.monotonic()
-    deciding = {"halting": by_halting(model, above, before)}
+    deciding = {"halting": by_halting(model, above, before=before)}
     views = views_of(plan, SUDOKU, model, device_of(model, tokens))
     solution = solve(model, tokens, deciding, plan, views=views)
     right = (solution.answers == labels).all(-1).float()

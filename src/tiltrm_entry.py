@@ -1,6 +1,7 @@
 """The program `tiltrm`: an interrupt ends it at once and quietly, from the first moment on.
 
 It stands outside the package, since whatever imports that imports torch, a second and more.
+`python -m tiltrm` and `python -m tiltrm.cli` end here, too, once Python has imported the package.
 """
 
 import os
@@ -14,9 +15,7 @@ INTERRUPTED = 130
 
 def main() -> int:
     """Run `tiltrm` with the words of the command line and return the exit code."""
-    waiting = signal.getsignal(signal.SIGINT) is signal.default_int_handler  # else it is ignored
-    if waiting:
-        signal.signal(signal.SIGINT, _leave)
+    waiting = hush()
     from tiltrm.cli import main as run
 
     if waiting:
@@ -27,6 +26,14 @@ def main() -> int:
             sys.stdout.flush()
         os._exit(code)  # Python would wait for the threads that are still at work
     return code
+
+
+def hush() -> bool:
+    """Let an interrupt end the process at once; False, and nothing done, where it is ignored."""
+    if signal.getsignal(signal.SIGINT) not in (signal.default_int_handler, _leave):
+        return False
+    signal.signal(signal.SIGINT, _leave)
+    return True
 
 
 def _leave(*_: object) -> NoReturn:

@@ -1,5 +1,6 @@
 """solve: each method is the exploration it says it is; records are whole whatever happens."""
 
+import copy
 import dataclasses
 import json
 import math
@@ -148,9 +149,24 @@ def test_halting_decides_above_the_given_then_the_calibrated_then_two(stubborn: 
     assert decided(calibrated=None, halt=2.1)
     assert not decided(calibrated=None, halt=1.9)
     assert decided(calibrated=-1.0, halt=0.0)
-    assert not decided(calibrated=3.0, halt=2.1)
+    assert not decided(calibrated=5.0, halt=4.1)
     assert decided(0.0, calibrated=3.0, halt=0.5)
     assert not decided(0.0, calibrated=-1.0, halt=-0.5)
+
+
+@pytest.mark.parametrize(
+    ("calibrated", "settled", "asked"),
+    [(None, False, True), (1.0, False, False), (1.0, True, True)],
+)
+def test_without_a_calibration_for_other_answers_they_must_be_settled(
+    toy: TRM, monkeypatch: pytest.MonkeyPatch, calibrated: float | None, settled: bool, asked: bool
+) -> None:
+    known = copy.copy(toy)
+    known.decide_above, known.decide_settled = calibrated, settled
+    given: dict[str, Any] = {}
+    monkeypatch.setattr(methods, "by_halting", lambda *_, **names: given.update(names))
+    methods.judges(known, None, None)
+    assert given == {"settled": asked}
 
 
 def test_the_shortest_path_guides_mazes_alone(toy: TRM) -> None:
@@ -164,7 +180,8 @@ def test_rules_decide_only_if_allowed(stubborn: Any) -> None:
     model = stubborn(TASK.encode(ANSWER), halt=-5.0)
     assert solve(model, PUZZLE, rules=True).decided_by == ("rules",)
     assert int(solve(model, PUZZLE, rules=True).evaluations) == 3
-    assert solve(model, PUZZLE).decided_by == ("agreement",)
+    alike = solve(model, PUZZLE, resample_below=0.3)  # turned, it would not agree with itself
+    assert alike.decided_by == ("agreement",)
     assert solve(model, OTHER, rules=True).decided_by == ("budget",)  # the cloud agrees, wrongly
     sure = stubborn(TASK.encode(ANSWER), halt=9.0)
     assert solve(sure, OTHER).decided_by == ("halting",)
@@ -232,9 +249,9 @@ def test_seconds_are_shared_by_evaluations(stubborn: Any) -> None:
 
 
 def test_abstaining_withholds_the_answer(stubborn: Any) -> None:
-    model = stubborn(TASK.encode(ANSWER), halt=2.5)  # confidence 0.924
-    (sure,) = solve_texts(model, [PUZZLE], abstain=0.9)
-    (unsure,) = solve_texts(model, [PUZZLE], abstain=0.95)
+    model = stubborn(TASK.encode(ANSWER), halt=4.5)  # confidence 0.989
+    (sure,) = solve_texts(model, [PUZZLE], abstain=0.98)
+    (unsure,) = solve_texts(model, [PUZZLE], abstain=0.99)
     assert (sure.answer, sure.solved_by_rules, sure.abstained) == (ANSWER, True, False)
     assert (unsure.answer, unsure.solved_by_rules, unsure.abstained) == (None, None, True)
     assert unsure.confidence == sure.confidence
@@ -273,7 +290,8 @@ def test_sudokus_are_turned_and_mazes_have_a_plan_of_their_own() -> None:
     usual = methods.usual_plan("sudoku")
     assert usual.turned
     assert [stage.particles for stage in usual.stages[:6]] == [1, 2, 2, 2, 2, 4]
-    assert methods.usual_plan("sudoku4") == Adaptive()
+    assert methods.usual_plan("of one's own") == usual
+    assert methods.usual_plan("") == Adaptive()
     assert methods.plan({"resample_below": 0.3}, usual) == dataclasses.replace(
         Adaptive(), resample_below=0.3
     )

@@ -69,7 +69,7 @@ PLANS = {  # chosen on val and extra: docs/LOG.md. The labels of mazes do not tu
 }
 
 LARGEST = {"particles": 2**16, "outer_steps": 2**20}  # beyond these a number is a slip
-DECIDE_ABOVE = 2.0  # halt logit, for a model that was never calibrated
+DECIDE_ABOVE = 2.0  # halt logit of a settled answer, for a model that was never calibrated
 AGREED, AGREED_AMONG = 0.9, 16  # share of the particles, in a cloud of at least so many
 
 
@@ -105,20 +105,25 @@ def numbers(method: str, settings: Mapping[str, Any], task: str) -> dict[str, An
 
 
 def usual_plan(task: str) -> Adaptive:
-    """What adaptive solving does with a puzzle of this task, unless told otherwise."""
-    return PLANS.get(task, Adaptive())
+    """What adaptive solving does with a puzzle of this task, unless told otherwise.
+
+    A task that nobody chose a plan for gets that of Sudoku (docs/LOG.md, on Latin squares); puzzles
+    of no task, "", cannot be turned.
+    """
+    return PLANS.get(task, PLANS["sudoku"]) if task else Adaptive()
 
 
 def views_of(plan: Adaptive, task: Task, model: RecursiveModel, device: torch.device) -> Views:
     """How the particles of each stage see a puzzle, the very first as it is; () unless turned.
 
-    The same for all puzzles, so that a result depends on neither batch nor order.
+    The same for all puzzles, so that a result depends on neither batch nor order. A task with few
+    symmetries, or none but the identity, has its views repeated: noise tells the particles apart.
     """
     if not plan.turned:
         return ()
     seen = []
     for number, stage in enumerate(plan.stages):
-        drawn = views(task, stage.particles + 1, seed=number)  # the first of them is the identity
+        drawn = views(task, stage.particles + 1, seed=number, again=True)  # the first as it is
         own = drawn.part(slice(1, None) if number else slice(-1))
         seen.append(own.on(device, model.vocabulary))
     return tuple(seen)
@@ -177,7 +182,9 @@ def judges(
         return {"rules": by_rules(lambda puzzle, answer: (~is_solved(puzzle, answer)).long())}
     calibrated = getattr(model, "decide_above", None)
     above = next((v for v in (halt_above, calibrated) if v is not None), DECIDE_ABOVE)
-    return {"halting": by_halting(model, above), "agreement": by_agreement(AGREED, AGREED_AMONG)}
+    settled = calibrated is None or getattr(model, "decide_settled", False)
+    halting = by_halting(model, above, settled=settled)
+    return {"halting": halting, "agreement": by_agreement(AGREED, AGREED_AMONG)}
 
 
 def parse_guide(text: str, model: RecursiveModel, task: Callable[[], Task]) -> Guide:

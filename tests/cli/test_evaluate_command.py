@@ -66,7 +66,7 @@ def test_two_plans_side_by_side(tiltrm: Any, folder: str, data: dict[str, Path])
         "--limit", "2", "--method", *methods, "--json",
     )  # fmt: skip
     titles = [row["title"] for row in json.loads(out)["rows"]]
-    assert (code, titles) == (0, ["adaptive, 2 steps", "adaptive, turned, 1x2 2x1@0.6"])
+    assert (code, titles) == (0, ["adaptive, not turned, 2 steps", "adaptive, 1x2 2x1@0.6"])
 
 
 def test_a_store_is_gone_on_with(

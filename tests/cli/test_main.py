@@ -163,7 +163,7 @@ def test_afterwards_an_interrupt_is_for_the_command(monkeypatch: pytest.MonkeyPa
 
 
 BUSY = """
-import sys, threading, time, tiltrm_entry
+import runpy, sys, threading, time, tiltrm_entry
 from tiltrm.cli import data_command
 
 def run(_):
@@ -173,13 +173,18 @@ def run(_):
 
 data_command.run = run
 sys.argv = ["tiltrm", "data", "x"]
-sys.exit(tiltrm_entry.main())
 """
+MODULES = ("tiltrm", "tiltrm.cli")
+ENDS = (
+    "sys.exit(tiltrm_entry.main())",
+    *(f"runpy.run_module({name!r}, run_name='__main__')" for name in MODULES),  # python -m
+)
 
 
-def test_an_interrupt_does_not_wait_for_threads() -> None:
+@pytest.mark.parametrize("end", ENDS)
+def test_an_interrupt_does_not_wait_for_threads(end: str) -> None:
     done = subprocess.run(
-        [sys.executable, "-c", BUSY], capture_output=True, check=False, env=PLAIN, timeout=45
+        [sys.executable, "-c", BUSY + end], capture_output=True, check=False, env=PLAIN, timeout=45
     )
     assert done.returncode == 130
     assert (done.stdout, done.stderr) == (b"so far\n", b"tiltrm data: interrupted\n")
@@ -198,7 +203,7 @@ def test_the_version_by_any_name() -> None:
         subprocess.run(
             [sys.executable, "-m", name, "--version"], capture_output=True, check=True
         ).stdout
-        for name in ("tiltrm", "tiltrm.cli")
+        for name in MODULES
     }
     assert len(found) == 1
     assert found.pop().startswith(b"tiltrm ")

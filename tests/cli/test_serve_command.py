@@ -10,6 +10,7 @@ pytest.importorskip("fastapi")
 @pytest.mark.parametrize(
     ("flag", "value", "said"),
     [
+        ("--task", "maze", "maze needs --model with models for it, got none"),
         ("--queue", "0", "must be at least 1 puzzle, got 0"),
         ("--timeout", "0", "must be above 0 and below 1,000,000 seconds, got 0"),
         ("--timeout", "nan", "must be above 0 and below 1,000,000 seconds, got nan"),

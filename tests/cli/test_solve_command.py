@@ -68,9 +68,9 @@ def test_exit_codes(tiltrm: Any, solver: Any) -> None:
     assert tiltrm("solve", PUZZLE)[0] == 0
     assert tiltrm("solve", PUZZLE, OTHER)[0] == 1
     assert tiltrm("solve", OTHER, BAD, PUZZLE)[0] == 2
-    solver.halt = 2.5  # confidence 0.924
-    assert tiltrm("solve", OTHER, "--abstain", "0.95")[0] == 0
-    assert tiltrm("solve", OTHER, "--abstain", "0.9")[0] == 0, "sure, but against the rules"
+    solver.halt = 4.5  # confidence 0.989
+    assert tiltrm("solve", OTHER, "--abstain", "0.99")[0] == 0
+    assert tiltrm("solve", OTHER, "--abstain", "0.98")[0] == 0, "sure, but against the rules"
 
 
 def test_text_says_what_came_out(tiltrm: Any, solver: Any) -> None:
@@ -84,10 +84,10 @@ def test_text_says_what_came_out(tiltrm: Any, solver: Any) -> None:
         "tiltrm solve: puzzle 2: clues conflict: 1 twice in row 1 (columns 1 and 2); "
         "correct one of them\n"
     )
-    solver.halt = 2.5
+    solver.halt = 4.5
     out = tiltrm("solve", PUZZLE, "--abstain", "1")[1]
     assert "│ 1 . │ . . │" in out
-    assert "abstained; confidence 0.924" in out
+    assert "abstained; confidence 0.989" in out
 
 
 def test_colours_are_for_terminals_that_want_them(

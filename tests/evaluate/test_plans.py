@@ -104,11 +104,22 @@ def test_seeds_are_for_what_is_random() -> None:
     assert len(plans.jobs(subject, "guided", seeds=5, folds=2)) == 10
 
 
-@pytest.mark.parametrize("wrong", [{"folds": 13}, {"folds": 0}, {"seeds": 0}, {"limit": 0},
-                                   {"folds": 3, "limit": 2}])  # fmt: skip
-def test_impossible_numbers(wrong: dict[str, int]) -> None:
-    with pytest.raises(SettingsError):
+@pytest.mark.parametrize(
+    ("wrong", "said"),
+    [
+        ({"folds": 13}, "folds must lie in 1..12, the number of puzzles, got 13"),
+        ({"folds": 0}, "folds must lie in 1..12, the number of puzzles, got 0"),
+        ({"seeds": 0}, "seeds must be at least 1, got 0"),
+        ({"limit": 0}, "limit must be at least 1 puzzle, got 0"),
+        ({"folds": 3, "limit": 2}, "folds must lie in 1..2, the number of puzzles, got 3"),
+    ],
+)
+def test_the_number_that_is_impossible_is_named_alone(wrong: dict[str, int], said: str) -> None:
+    with pytest.raises(SettingsError, match=f"^{said}$"):
         plans.jobs(SUBJECTS["sudoku4"], "guided", **wrong)  # type: ignore[arg-type]
+
+
+def test_a_size_that_there_is_not() -> None:
     with pytest.raises(SettingsError, match="size must be"):
         plans.table1(SUBJECTS["sudoku4"], "huge")
 

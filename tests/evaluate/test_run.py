@@ -133,6 +133,9 @@ def test_models_and_puzzles_are_known_by_their_content(
     assert same.key == job.key
     other = str(save(toy, tmp_path / "other", dtype=None, decide_above=1.0))
     assert examine(other, data, "Test").weights != subject.weights
+    at_once = load(other)
+    at_once.decide_settled = False
+    assert fingerprint(at_once) != fingerprint(load(other))
     write_csv(Path(data), puzzles.take(slice(0, 11)))
     with pytest.raises(DataError, match="SHA-256"):
         run([job], Store(tmp_path / "s"), CPU)

@@ -19,13 +19,16 @@ from tiltrm.errors import DeviceError, PuzzleError, SettingsError
 from tiltrm.evaluate import Job, Store, crew, examine, plans, run, scale
 from tiltrm.evaluate.scale import QUIET
 from tiltrm.model import save
-from tiltrm.model.trm import TRM
+from tiltrm.model.trm import TRM, TRMConfig
+from tiltrm.tasks import adopt, registry
 
 from .test_run import table, write_csv
 
 ray = pytest.importorskip("ray", reason="needs the extra [scale]")
 
 THIS = sys.modules[__name__]
+LATIN = Path(__file__).parents[2] / "examples/latin.py"
+ONCE = "__import__('pathlib').Path(__file__).unlink(missing_ok=True)"  # who comes later finds none
 
 
 class Marked(Job):
@@ -188,6 +191,40 @@ def test_a_cluster_of_ones_own_by_the_command(
     command = [sys.executable, "-m", "tiltrm.cli", *words, "--ray", "local"]
     other = subprocess.run(command, capture_output=True, text=True, check=False)
     assert (other.returncode, other.stdout, other.stderr) == (0, one, "")
+
+
+def test_a_task_of_ones_own_travels_as_the_text_of_its_file(
+    cluster: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:  # fmt: skip
+    monkeypatch.setattr(registry, "_registered", {})
+    torch.manual_seed(0)
+    sizes = TRMConfig(cells=25, vocabulary=7, width=16, layers=1, heads=2, prefix=0, inner_steps=2)
+    folder = str(save(TRM(sizes), tmp_path / "model", task="latin5", dtype=None))
+    own = adopt(f"{LATIN}:LATIN")
+    pairs = [own.generate(seed) for seed in range(6)]
+    puzzles = Puzzles(own, torch.stack([q for q, _ in pairs]), torch.stack([a for _, a in pairs]))
+    data = write_csv(tmp_path / "test.csv", puzzles)
+    printed: list[str] = []
+    stores = tmp_path / "alone", tmp_path / "spread"
+    for store, more in zip(stores, ([], ["--ray", cluster]), strict=True):
+        monkeypatch.setattr(registry, "_registered", {})
+        (tmp_path / "mine.py").write_text(f"{LATIN.read_text()}\n{ONCE}\n")
+        words = [
+            "evaluate", "--task", f"{tmp_path / 'mine.py'}:LATIN", "--model", folder,
+            "--data", data, "--folds", "2", "--seeds", "1", "--method", "adaptive_rules",
+            "symmetry:copies=2", "--set", "outer_steps=2", "--device", "cpu", "--store",
+            str(store), *more,
+        ]  # fmt: skip
+        code = main(words)
+        out, err = capsys.readouterr()
+        assert (code, err) == (0, "")
+        assert not (tmp_path / "mine.py").exists()
+        printed.append(out)
+    assert printed[0] == printed[1]
+    jobs = Store(stores[0]).jobs()
+    assert len(jobs) == 4
+    assert table(jobs, stores[0]) == table(jobs, stores[1])
 
 
 def test_addresses_that_lead_nowhere(todo: list[Job], tmp_path: Path) -> None:

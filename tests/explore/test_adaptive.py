@@ -14,8 +14,10 @@ from tiltrm.explore.cloud import Cloud, StepInfo
 from tiltrm.explore.cohort import Walk
 from tiltrm.explore.decide import by_agreement, by_halting, by_rules
 from tiltrm.explore.result import token_entropy
+from tiltrm.methods import views_of
 from tiltrm.model.base import State, evaluations_per_step
 from tiltrm.model.trm import TRM
+from tiltrm.tasks import Sudoku
 
 PLAN = Adaptive(stages=(Stage(1, 3), Stage(3, 2), Stage(5, 2)))
 NEVER = math.inf
@@ -73,13 +75,44 @@ def test_asked_twice_it_decides_at_the_first_step_that_passes_both(
     above, before = float(path[:, 1:].median()), float(path.quantile(0.4))
     both = (path[:, 1:] > above) & (path[:, :-1] > before)
     wanted = torch.where(both.any(-1), both.int().argmax(-1) + 1, 12)
-    judges = {"halting": by_halting(model, above, before)}
+    judges = {"halting": by_halting(model, above, before=before)}
     found = solve(model, tokens, judges, Adaptive((Stage(1, 12),)))
     assert found.outer_steps.tolist() == wanted.tolist()
     once = torch.where(
         (path[:, 1:] > above).any(-1), (path[:, 1:] > above).int().argmax(-1) + 1, 12
     )
     assert not torch.equal(once, wanted)
+
+
+class Wavering(TRM):
+    """Its answer to every puzzle is 2, then 3, then 3 for good; its state counts the steps."""
+
+    def start(self, inputs: Tensor) -> State:
+        return State(torch.zeros_like(inputs), torch.zeros_like(inputs))
+
+    def refine(self, inputs: Tensor, state: State) -> Tensor:
+        return state.latent
+
+    def answer(self, state: State) -> Tensor:
+        return state.answer + 1
+
+    def decode(self, answer: Tensor) -> Tensor:
+        token = (answer[..., 1:, 0].round().long() + 1).clamp(max=3)
+        return torch.nn.functional.one_hot(token, self.vocabulary).float()
+
+
+@pytest.mark.parametrize(("settled", "steps", "token"), [(False, 1, 2), (True, 3, 3)])
+@pytest.mark.parametrize("turned", [False, True])
+def test_what_still_changes_is_not_settled(
+    model: TRM, tokens: Tensor, settled: bool, steps: int, token: int, turned: bool
+) -> None:
+    plan = Adaptive((Stage(1, 6), Stage(2, 3)), turned=turned)
+    seen = views_of(plan, Sudoku(2), model, torch.device("cpu"))
+    judges = {"halting": by_halting(model, -NEVER, settled=settled)}
+    found = solve(Wavering(model.config), tokens, judges, plan, views=seen)
+    assert found.outer_steps.tolist() == [steps] * len(tokens)
+    assert (found.answers == token).all()
+    assert found.decided_by == ("halting",) * len(tokens)
 
 
 def test_company_order_and_chunks_change_nothing(

@@ -50,7 +50,7 @@ def test_round_trip(tmp_path, name):
 
 def test_what_is_known_travels(folder, tmp_path):
     got = load(folder)
-    assert (got.task, got.decide_above) == ("sudoku", 2.5)
+    assert (got.task, got.decide_above, got.decide_settled) == ("sudoku", 2.5, True)
     assert (folder / "CARD.md").read_text() == "# A card\n"
     stored = json.loads((folder / "config.json").read_text())
     assert (stored["kind"], stored["dtype"]) == ("trm", "bfloat16")
@@ -58,6 +58,9 @@ def test_what_is_known_travels(folder, tmp_path):
     again = load(save(got, tmp_path / "again"))
     assert (again.task, again.decide_above, again.import_notes) == ("sudoku", 2.5, ["a note"])
     assert (tmp_path / "again/CARD.md").read_text() == f"# again\n\n{describe(again)}\n"
+    assert again.decide_settled
+    again.decide_settled = False
+    assert not load(save(again, tmp_path / "at once")).decide_settled
     plain = make()
     save(plain, tmp_path / "plain", task="maze", decide_above=0.0)
     assert "for maze" in (tmp_path / "plain/CARD.md").read_text()
@@ -133,6 +136,7 @@ def test_weights_of_another_save_are_noticed(folder, tmp_path):
         ({"kind": "lstm"}, "kind = 'lstm'"),
         ({"task": 3}, "task = 3"),
         ({"decide_above": "high"}, "decide_above = 'high'"),
+        ({"decide_settled": "no"}, "decide_settled = 'no'"),
         ({"decide_above": float("nan")}, "decide_above = nan"),
         ({"notes": [1]}, r"notes = \[1\]"),
         ({"decide_abov": 1.0}, "unknown decide_abov"),

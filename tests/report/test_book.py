@@ -77,6 +77,9 @@ def test_words_of_a_comparison() -> None:
     assert compared(line) == ("98.0 ± 0.3 %", "97.2 %", "-0.8 points")
     assert compared(Compared("x", None, 3.0, "×")) == ("–", "3.0 ×", "–")
     assert compared(Compared("x", 0.834, 0.9, "", digits=3)) == ("0.834", "0.900", "+0.066")
+    assert compared(Compared("x", 0.0, 3.12, "points")) == ("0.0", "3.1", "+3.1 points")
+    both = Compared("x", 98.0, 97.0, "%", 0.3, 0.2)
+    assert compared(both) == ("98.0 ± 0.3 %", "97.0 ± 0.2 %", "-1.0 points")
 
 
 def test_a_zero_has_no_minus() -> None:

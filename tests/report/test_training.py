@@ -14,11 +14,6 @@ from tiltrm.report.evidence import Evidence
 from tiltrm.report.style import SERIES, styled
 
 
-def test_only_the_last_run_in_a_file_counts(run_folder: Path) -> None:
-    steps = [r["step"] for r in training.records(run_folder / "metrics.jsonl", "evaluation")]
-    assert steps == [10, 20]
-
-
 def test_fig8_counts_how_much_earlier(evidence: Evidence) -> None:
     """Deterministic ends at 48 % at step 40; guided has 50 % at step 20."""
     sheet = ITEMS["fig8"].draw(evidence)
@@ -60,31 +55,6 @@ def test_every_run_is_drawn_however_many() -> None:
     assert [line.get_label() for line in axes.lines] == list(lines)
 
 
-def test_a_resumed_run_has_every_step_once(tmp_path: Path) -> None:
-    """What was done again counts, and each kind of record goes back for itself."""
-    path = tmp_path / "metrics.jsonl"
-    done = [("scan", 10), ("train", 25), ("scan", 20), ("scan", 30), ("train", 35), ("scan", 20),
-            ("train", 29), ("scan", 30), ("scan", 40)]  # fmt: skip
-    path.write_text("".join(
-        json.dumps({"kind": kind, "step": step, "line": line}) + "\n"
-        for line, (kind, step) in enumerate(done)
-    ))  # fmt: skip
-    scans = [(r["step"], r["line"]) for r in training.records(path, "scan")]
-    assert scans == [(10, 0), (20, 5), (30, 7), (40, 8)]
-    both = [(r["step"], r["line"]) for r in training.records(path, "scan", "train")]
-    assert both == [(10, 0), (25, 1), (20, 5), (29, 6), (30, 7), (40, 8)]
-
-
-def test_what_a_resumed_run_had_lost_does_not_count(tmp_path: Path) -> None:
-    """Nor what comes before the first new line; and what was saved stays."""
-    path = tmp_path / "metrics.jsonl"
-    done = [("start", 0), ("evaluation", 10), ("train", 20), ("evaluation", 20), ("train", 30),
-            ("evaluation", 25), ("evaluation", 30), ("resume", 20), ("evaluation", 28)]  # fmt: skip
-    path.write_text("".join(json.dumps({"kind": k, "step": s}) + "\n" for k, s in done))
-    assert [r["step"] for r in training.records(path, "evaluation")] == [10, 20, 28]
-    assert [r["step"] for r in training.records(path, "train")] == [20]
-
-
 def test_steps_are_drawn_from_0_with_their_thousands(tmp_path: Path, evidence: Evidence) -> None:
     """Twice as early is half as far, so 0 must be there; and no mark is cut by the axis."""
     pytest.importorskip("matplotlib", reason="figures need matplotlib")
@@ -106,21 +76,8 @@ def test_steps_are_drawn_from_0_with_their_thousands(tmp_path: Path, evidence: E
     assert {"0", "2,000", "8,000"} <= set(shown)
 
 
-@pytest.mark.parametrize(
-    "content",
-    ["{}", "no json", "[1, 2]", '{"kind": "scan"}', '{"kind": "scan", "step": null}', "\ud800"],
-)
-def test_other_files(tmp_path: Path, content: str) -> None:
-    path = tmp_path / "metrics.jsonl"
-    path.write_bytes(content.encode("utf-8", "surrogatepass") + b"\n")
-    with pytest.raises(DataError, match=r"metrics\.jsonl"):
-        training.records(path, "scan")
-    with pytest.raises(DataError, match="absent"):
-        training.records(tmp_path / "absent", "scan")
-
-
 def test_a_record_without_its_numbers(tmp_path: Path) -> None:
     path = tmp_path / "metrics.jsonl"
     path.write_text('{"kind": "evaluation", "step": 3}\n')
-    with pytest.raises(DataError, match=r"val\.halt_bce"):
+    with pytest.raises(DataError, match=r"metrics.jsonl, line 1: .* val\.halt_bce, got .*mend"):
         training.curves([path])

@@ -75,7 +75,8 @@ def test_company_does_not_matter(service: Service, toy: TRM) -> None:
 
 
 def test_stream_shows_every_step_then_the_result(service: Service, toy: TRM) -> None:
-    body = {"puzzles": [PUZZLE], "outer_steps": 28, "baseline": True}
+    own = {"outer_steps": 28, "resample_below": 0.1}  # so it is not turned, and one goes on
+    body = {"puzzles": [PUZZLE], "baseline": True, **own}
     status, headers, text = service.ask("/v1/solve/stream", body)
     assert (status, headers["content-type"].partition(";")[0]) == (200, "text/event-stream")
     events = []
@@ -95,7 +96,7 @@ def test_stream_shows_every_step_then_the_result(service: Service, toy: TRM) -> 
     assert result["outer_steps"] == 28
     extra = ("decided_by", "outer_steps", "particles")
     plain = {key: value for key, value in result.items() if key not in extra}
-    assert untimed(plain) == library(toy, [PUZZLE], outer_steps=28)[0]
+    assert untimed(plain) == library(toy, [PUZZLE], **own)[0]
 
 
 @pytest.mark.parametrize(
@@ -176,7 +177,7 @@ def test_every_answer_carries_the_policy_and_no_cross_origin_leave(service: Serv
 
 def test_facts(service: Service) -> None:
     assert service.ask("/v1/models")[2]["models"] == [
-        {"name": "toy", "task": "sudoku4", "cells": 16}
+        {"name": "toy", "task": "sudoku4", "cells": 16, "side": 4, "symbols": ".1234"}
     ]
     made = service.ask("/v1/generate?task=sudoku4&seed=3")[2]
     assert made["puzzle"] == TASK.decode(TASK.generate(3)[0])

@@ -31,10 +31,10 @@ def folder(toy: TRM, tmp_path_factory: pytest.TempPathFactory) -> str:
 
 
 @contextmanager
-def process(folder: str) -> Iterator[tuple[subprocess.Popen[str], int]]:
+def process(folder: str, *more: str) -> Iterator[tuple[subprocess.Popen[str], int]]:
     pytest.importorskip("fastapi", reason="the extra [serve] is not installed")
     command = [sys.executable, "-m", "tiltrm.cli", "serve", "--model", folder, "--port", "0",
-               "--device", "cpu"]  # fmt: skip
+               "--device", "cpu", *more]  # fmt: skip
     pipes: dict[str, Any] = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
     with subprocess.Popen(command, **pipes) as running:
         try:

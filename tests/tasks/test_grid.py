@@ -16,7 +16,7 @@ TILES = Grid("tiles", 2, ".ab<")
 
 @pytest.fixture(scope="module")
 def latin() -> Any:
-    return registry._module(str(PATH)).LATIN
+    return registry._module(registry.Source(str(PATH), "LATIN", PATH.read_bytes())).LATIN
 
 
 def broken(task: Any, ids: list[int]) -> int:

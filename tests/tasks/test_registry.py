@@ -7,6 +7,7 @@ import pytest
 
 from tiltrm.errors import SettingsError
 from tiltrm.tasks import STANDARD, SUDOKU, Grid, Sudoku, adopt, by_name, register, registry
+from tiltrm.tasks.registry import bring, source_of
 
 LATIN = Path(__file__).parents[2] / "examples/latin.py"
 
@@ -31,6 +32,21 @@ def test_a_module_brings_its_task(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     )
     monkeypatch.syspath_prepend(tmp_path)
     assert by_name(adopt("tiles:TILES").name).side == 3
+
+
+def test_a_task_says_what_brought_it(tmp_path: Path) -> None:
+    """So that another process can be handed it, though the file is gone by then."""
+    path = tmp_path / "mine.py"
+    path.write_text("from tiltrm.tasks import Grid\nTASK = Grid('mine', 2, '.ab')\n")
+    task = adopt(f"{path}:TASK")
+    source = source_of("mine")
+    assert source == (str(path), "TASK", path.read_bytes())
+    path.unlink()
+    registry._registered.clear()
+    assert bring(source) == task
+    register(task)  # now a program's own
+    assert source_of("mine") is None
+    assert source_of("sudoku") is None
 
 
 def test_a_name_loads_nothing(tmp_path: Path) -> None:
@@ -61,7 +77,9 @@ def test_what_is_no_task_is_named(tmp_path: Path, content: str, said: str) -> No
 
 
 def test_a_file_that_is_not_there() -> None:
-    with pytest.raises(SettingsError, match=r"nowhere\.py: expected Python with a task, got FileN"):
+    with pytest.raises(
+        SettingsError, match=r"nowhere\.py: expected Python with a task, got: No such"
+    ):
         adopt("nowhere.py:TASK")
 
 

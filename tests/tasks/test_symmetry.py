@@ -134,3 +134,10 @@ def test_a_device_gives_the_same_rules_and_its_own_symmetries(task: Task) -> Non
     spoilt = answers.roll(1, 0)
     found = task.violations(on_device[0], spoilt.cuda()).cpu()
     assert torch.equal(found, task.violations(questions, spoilt))
+
+
+def test_a_task_with_few_symmetries_shows_them_again() -> None:
+    eight = views(Maze(4), 8, 0)
+    twenty = views(Maze(4), 20, 0, again=True)
+    assert torch.equal(twenty.source, eight.source[torch.arange(20) % 8])
+    assert torch.equal(views(SUDOKU, 17, 0, again=True).source, views(SUDOKU, 17, 0).source)

@@ -4,6 +4,8 @@ import importlib.util
 import math
 import sys
 from pathlib import Path
+from types import SimpleNamespace
+from typing import ClassVar
 
 import pytest
 
@@ -11,8 +13,14 @@ from tiltrm.errors import SettingsError
 from tiltrm.train import board
 from tiltrm.train.board import Board
 from tiltrm.train.log import Log
+from tiltrm.train.loop import Trainer
+from tiltrm.train.record import METRICS, records
 
 from . import toys
+
+package = pytest.mark.skipif(
+    importlib.util.find_spec("tensorboard") is None, reason="tensorboard is not installed"
+)
 
 
 def test_numbers_are_found_in_groups() -> None:
@@ -21,8 +29,13 @@ def test_numbers_are_found_in_groups() -> None:
 
 
 class Writer:
-    def __init__(self) -> None:
-        self.points: list[tuple[str, float, int]] = []
+    """Of the package's writer what is used here, with the file read as TensorBoard does."""
+
+    points: ClassVar[list[tuple[str, float, int]]] = []
+
+    def __init__(self, _: str, purge_step: int | None = None) -> None:
+        if purge_step is not None:
+            self.points[:] = [point for point in self.points if point[2] < purge_step]
 
     def add_scalar(self, name: str, value: float, step: int) -> None:
         self.points.append((name, value, step))
@@ -30,12 +43,71 @@ class Writer:
     def flush(self) -> None:
         pass
 
+    def close(self) -> None:
+        pass
 
-def test_the_record_goes_to_the_board_too(tmp_path: Path) -> None:
-    made = object.__new__(Board)
-    made.writer = Writer()
-    Log(tmp_path, True, made).write("train", 7, loss=0.5)
-    assert made.writer.points == [("train/loss", 0.5, 7)]
+
+@pytest.fixture
+def points(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, float, int]]:
+    """What a board has to show: those of a writer that needs no package."""
+    module = SimpleNamespace(SummaryWriter=Writer)
+    monkeypatch.setitem(sys.modules, "torch.utils.tensorboard", module)
+    Writer.points.clear()
+    return Writer.points
+
+
+def test_the_record_goes_to_the_board_too(
+    tmp_path: Path, points: list[tuple[str, float, int]]
+) -> None:
+    Log(tmp_path, True, Board(tmp_path)).write("train", 7, loss=0.5)
+    assert points == [("train/loss", 0.5, 7)]
+
+
+def observed(run: Trainer, *marks: int) -> None:
+    """Points at these steps."""
+    for mark in marks:
+        toys.advance(run, mark - run.pace.step)
+        run.log.write("train", mark, loss=float(mark))
+
+
+def begun(folder: Path) -> Trainer:
+    """A run with a board that begins, or goes on if it can."""
+    run = toys.trainer(folder)
+    run.log.board = Board(folder)
+    if not run.resume():
+        run.log.begin(0, {})
+    return run
+
+
+def killed_and_resumed(folder: Path) -> list[int]:
+    """Lost before its first save, then at step 13; the steps of points that must be left."""
+    observed(begun(folder), 2, 5)
+    run = begun(folder)
+    observed(run, 3, 6)
+    run.save()
+    observed(run, 9, 13)
+    observed(begun(folder), 11, 12)
+    return [3, 6, 11, 12]
+
+
+def test_points_that_were_lost_are_taken_back(
+    tmp_path: Path, points: list[tuple[str, float, int]]
+) -> None:
+    """As the record drops its lines, also those between the saved step and the first new one."""
+    left = killed_and_resumed(tmp_path)
+    assert [step for name, _, step in points if name == "train/loss"] == left
+    assert [line.step for line in records(tmp_path / METRICS, "train")] == left
+
+
+@package
+def test_tensorboard_reads_what_is_left(tmp_path: Path) -> None:
+    """Its own reader, on the files as they are."""
+    from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
+
+    left = killed_and_resumed(tmp_path)
+    found = EventAccumulator(str(tmp_path / "tensorboard")).Reload()
+    curve = [(point.step, point.value) for point in found.Scalars("train/loss")]
+    assert curve == [(step, float(step)) for step in left]
 
 
 def test_without_the_package_it_says_what_to_install(
@@ -46,9 +118,7 @@ def test_without_the_package_it_says_what_to_install(
         Board(tmp_path)
 
 
-@pytest.mark.skipif(
-    importlib.util.find_spec("tensorboard") is None, reason="tensorboard is not installed"
-)
+@package
 def test_a_run_writes_curves(tmp_path: Path) -> None:
     run = toys.trainer(tmp_path, steps=3)
     run.log.board = Board(tmp_path)

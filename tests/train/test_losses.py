@@ -6,7 +6,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from tiltrm.train.losses import exactly_right, halt_loss, log_stablemax, token_loss
+from tiltrm.train.losses import halt_loss, log_stablemax, token_loss
 
 
 def s(x: float) -> float:
@@ -83,12 +83,6 @@ def test_pad_cells_get_no_gradient() -> None:
     token_loss(logits, torch.tensor([[2, 0, 3]]), "softmax", 0.1).sum().backward()
     assert logits.grad is not None
     assert (logits.grad[0].abs().sum(-1) > 0).tolist() == [True, False, True]
-
-
-def test_exactly_right_means_every_labelled_cell() -> None:
-    labels = torch.tensor([[2, 3, 4], [2, 3, 4], [2, 0, 4], [0, 0, 0]], dtype=torch.uint8)
-    answers = torch.tensor([[2, 3, 4], [2, 3, 5], [2, 5, 4], [1, 1, 1]])
-    assert exactly_right(answers, labels).tolist() == [True, False, True, True]
 
 
 def test_halt_loss_is_binary_cross_entropy() -> None:

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from tiltrm.errors import DataError
-from tiltrm.report import training
+from tiltrm.train import record
 from tiltrm.train.loop import Trainer
 from tiltrm.train.record import METRICS, SCANS
 
@@ -138,4 +138,4 @@ def test_a_run_that_was_never_saved_leaves_no_scans(tmp_path: Path) -> None:
         toys.advance(run, mark)
         observe(run)
     for name, kind in ((METRICS, "evaluation"), (SCANS, "scan")):
-        assert [each["step"] for each in training.records(tmp_path / name, kind)] == [8]
+        assert [each.step for each in record.records(tmp_path / name, kind)] == [8]

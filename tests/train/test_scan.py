@@ -4,10 +4,11 @@ import json
 import math
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import pytest
 import torch
+from torch import Tensor
 
 from tiltrm.train import loop, monitor, scan
 from tiltrm.train.settings import Scan
@@ -76,12 +77,59 @@ def test_the_three_ways_differ_as_the_paper_says() -> None:
         assert (ways[name].outer_steps, ways[name].resample_below) == (48, 0.3)
 
 
-def test_the_subset_is_fixed_and_the_seed_settles_the_rest(tmp_path: Path) -> None:
+class Call(NamedTuple):
+    """One exploration of a scan."""
+
+    questions: Tensor
+    seed: int
+    answers: Tensor
+
+
+@pytest.fixture
+def calls(monkeypatch: pytest.MonkeyPatch) -> list[Call]:
+    """Every exploration that a scan has made, and what came of it."""
+    made: list[Call] = []
+
+    def explore(model: Any, questions: Tensor, *words: Any, seed: int) -> Any:
+        result = real(model, questions, *words, seed=seed)
+        made.append(Call(questions, seed, result.answers))
+        return result
+
+    real = scan.explore
+    monkeypatch.setattr(scan, "explore", explore)
+    return made
+
+
+def test_every_scan_of_a_run_has_its_seed_and_the_same_puzzles(
+    tmp_path: Path, calls: list[Call]
+) -> None:
+    """The first ones of val: else a step of the curve could be luck. So after a resume, too."""
+    marks = SMALL | {"steps": [3, 14, 17]}
+    toys.trainer(tmp_path, steps=14, seed=7, scan=marks).run()
+    resumed = toys.trainer(tmp_path, steps=17, seed=7, scan=marks)
+    assert resumed.resume()
+    resumed.run()
+    assert [call.seed for call in calls] == [7] * 3 * len(WAYS)
+    for call in calls:
+        assert torch.equal(call.questions, toys.puzzles().questions[: SMALL["puzzles"]])
+
+
+def test_the_subset_is_fixed_and_the_seed_settles_the_rest(
+    tmp_path: Path, calls: list[Call]
+) -> None:
+    """Another seed gives other clouds, and the deterministic model has no luck to share."""
     model, val = toys.trainer(tmp_path).learner.model, toys.puzzles()
-    settings = Scan(puzzles=6, particles=3, outer_steps=3)
-    one = scan.scan(model, val, settings, torch.float32, seed=1)
-    again = scan.scan(model, val.take(slice(0, 6)), settings, torch.float32, seed=1)
-    assert one == again
+    settings = Scan(puzzles=6, particles=3, outer_steps=3, noise=3.0)
+    scans = [
+        scan.scan(model, table, settings, torch.float32, seed=seed)
+        for seed, table in ((1, val), (1, val.take(slice(0, 6))), (2, val))
+    ]
+    assert scans[0] == scans[1]
+    one, again, other = (calls[n : n + len(WAYS)] for n in range(0, len(calls), len(WAYS)))
+    for name, *each in zip(WAYS, one, again, other, strict=True):
+        first, second, third = (call.answers for call in each)
+        assert torch.equal(first, second)
+        assert torch.equal(first, third) == (name == "deterministic")
 
 
 def test_a_scan_measures_the_average_weights(

@@ -6,10 +6,15 @@ import pytest
 import torch
 
 from tiltrm.data import Puzzles
+from tiltrm.explore.calibrate import follow, threshold
 from tiltrm.model import load
+from tiltrm.model.base import evaluations_per_step
+from tiltrm.model.build import Model
+from tiltrm.solver import solve
 from tiltrm.tasks import Sudoku
+from tiltrm.tasks.base import exactly_right
 from tiltrm.train.loop import Trainer
-from tiltrm.train.losses import exactly_right
+from tiltrm.train.monitor import Report
 from tiltrm.train.settings import preset
 
 from . import toys
@@ -40,3 +45,16 @@ def test_a_toy_learns_to_solve_puzzles_it_never_saw(tmp_path: Path) -> None:
         answers = best.decode(state.answer).argmax(-1)
     assert exactly_right(answers, held_out.labels()).double().mean() > 0.95
     assert task.is_solved(held_out.questions, answers).double().mean() > 0.95
+    _knows_when_it_is_sure(best, held_out, report)
+
+
+def _knows_when_it_is_sure(best: Model, held_out: Puzzles, report: Report) -> None:
+    """Adaptive solving, by the threshold that the run found, is as good at a smaller price."""
+    assert best.decide_above == report.decide_above
+    asked, answers = follow(best, held_out.questions, outer_steps=6)
+    found = threshold(asked, exactly_right(answers, held_out.labels()[:, None]))
+    assert found is not None
+    assert found.above == pytest.approx(report.decide_above, abs=0.2)  # in float32, not in training
+    result = solve(best, held_out.questions)
+    assert exactly_right(result.answers, held_out.labels()).double().mean() > report.final - 0.01
+    assert result.evaluations.double().mean() < 6 * evaluations_per_step(best)

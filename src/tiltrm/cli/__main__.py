@@ -2,6 +2,6 @@
 
 import sys
 
-from tiltrm.cli.main import main
+from tiltrm_entry import main
 
 sys.exit(main())

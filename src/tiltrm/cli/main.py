@@ -13,7 +13,9 @@ from tiltrm.errors import SettingsError, TiltrmError
 from tiltrm.provenance import release
 from tiltrm.tasks import adopt
 
-COMMANDS = ("solve", "import", "data", "train", "serve", "diagnose", "evaluate", "reproduce")
+COMMANDS = (
+    "solve", "import", "data", "train", "calibrate", "serve", "diagnose", "evaluate", "reproduce",
+)  # fmt: skip
 BAD_INPUT = 2
 INTERRUPTED = 130
 

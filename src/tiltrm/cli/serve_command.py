@@ -3,6 +3,7 @@
 import argparse
 from pathlib import Path
 
+from tiltrm.cli.flags import TASKS
 from tiltrm.cli.solve_command import MODELS
 from tiltrm.device import choose
 from tiltrm.errors import DataError, SettingsError
@@ -21,6 +22,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--port", type=int, default=8000, help="port; 0 is any free one (8000)")
     add("--model", nargs="+", metavar="M", help="bundled names, folders or checkpoints (all that "
         "are bundled); requests can name these only")  # fmt: skip
+    add("--task", help=f"of all these models: {TASKS} (each its own)")
     add("--token-file", metavar="F", help="requests must carry the token in this file")
     add("--queue", type=int, default=4096, metavar="N", help="puzzles accepted and not finished; "
         "more are refused (4096)")  # fmt: skip
@@ -50,7 +52,7 @@ def run(arguments: argparse.Namespace) -> int:
     bounds = limits.Limits(queue=arguments.queue, seconds=arguments.timeout)
     made, listener = server.build(
         models, device, host=arguments.host, port=arguments.port, token=token,
-        limits=bounds,
+        limits=bounds, task=arguments.task,
     )  # fmt: skip
     print(f"serving {', '.join(models)} at {server.address(listener)}", flush=True)
     server.run(made, listener)
@@ -59,6 +61,8 @@ def run(arguments: argparse.Namespace) -> int:
 
 def _sources(arguments: argparse.Namespace) -> dict[str, str]:
     """What to load, by the names that requests use: never a path."""
+    if arguments.task and not arguments.model:
+        raise SettingsError(f"--task {arguments.task} needs --model with models for it, got none")
     sources = arguments.model or [name for name in MODELS.values() if name in bundled()]
     found: dict[str, str] = {}
     for source in sources or [MODELS["sudoku"]]:

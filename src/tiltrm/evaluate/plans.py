@@ -35,10 +35,10 @@ def jobs(
     if limit is not None and limit < 1:
         raise SettingsError(f"limit must be at least 1 puzzle, got {limit}")
     count = subject.puzzles if limit is None else min(limit, subject.puzzles)
-    if seeds < 1 or not 1 <= folds <= count:
-        raise SettingsError(
-            f"expected at least 1 seed and between 1 and {count} folds, got {seeds} and {folds}"
-        )
+    if seeds < 1:
+        raise SettingsError(f"seeds must be at least 1, got {seeds}")
+    if not 1 <= folds <= count:
+        raise SettingsError(f"folds must lie in 1..{count}, the number of puzzles, got {folds}")
     own = tuple(complete(method, settings or {}, subject.task).items())
     return [
         Job(

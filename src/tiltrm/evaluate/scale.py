@@ -16,7 +16,7 @@ from tiltrm.evaluate.crew import LONGEST, Crew, Failure, named
 from tiltrm.evaluate.job import Job
 from tiltrm.evaluate.run import Progress
 from tiltrm.evaluate.store import Store
-from tiltrm.evaluate.worker import Worker, parcels
+from tiltrm.evaluate.worker import Worker, parcels, sources
 
 LOCAL, AUTO = "local", "auto"
 ANSWER_WITHIN = 5.0  # seconds for a cluster to take a connection; Ray itself waits for minutes
@@ -38,7 +38,8 @@ def run(
     gpus: so many workers with a GPU each, waited for until the cluster has them; 0 for workers
     with a CPU core each; unless given, all GPUs, or all cores where the cluster has no GPU.
     The shards are those of one process on the same kind of device, whatever workers are lost, and
-    this process writes them: the machines need the package, but share no files.
+    this process writes them: the machines need the package, but share no files. A task of one's
+    own, brought by `tiltrm.tasks.adopt`, travels as the text of its file.
     Proved by tests/evaluate/test_scale.py.
     """
     if gpus is not None and gpus < 0:
@@ -50,7 +51,7 @@ def run(
     where = address or os.environ.get("RAY_ADDRESS") or LOCAL
     if where not in (LOCAL, AUTO):
         _probe(where)
-    packed = parcels(todo)
+    packed, brought = parcels(todo), sources(todo)
     with _cluster(ray, where):
         had = ray.cluster_resources()
         wanted = int(had.get("GPU", 0)) if gpus is None else gpus
@@ -61,7 +62,7 @@ def run(
         sent = {name: ray.put(parcel) for name, parcel in packed.items()}
 
         def hire() -> Any:
-            return actor.remote(device, sent)
+            return actor.remote(device, sent, brought)
 
         crew = Crew(ray, hire, wanted or max(1, int(had.get("CPU", 1))), store)
         failures = crew.work(todo, progress)

@@ -50,6 +50,8 @@ def fingerprint(model: Model) -> str:
     Weights are hashed as float32, so load the model so, as `load` does on a CPU.
     """
     known = {"kind": kind_of(model), "sizes": asdict(model.config), "above": model.decide_above}
+    if model.decide_settled:
+        known["settled"] = True
     digest = hashlib.sha256(json.dumps(known, sort_keys=True).encode())
     for name, tensor in sorted(model.state_dict().items()):
         digest.update(name.encode() + tensor.to("cpu", torch.float32).numpy().tobytes())

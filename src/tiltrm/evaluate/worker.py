@@ -1,9 +1,9 @@
-"""One process of a cluster: it is handed models and puzzles once, and does one job at a time."""
+"""One process of a cluster: it is handed models, puzzles and tasks, and does one job at a time."""
 
 import importlib
 import tempfile
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -13,13 +13,14 @@ from torch import Tensor
 
 from tiltrm.data import Puzzles
 from tiltrm.device import choose
-from tiltrm.errors import TiltrmError
+from tiltrm.errors import SettingsError, TiltrmError
 from tiltrm.evaluate.job import Job
 from tiltrm.evaluate.measure import Columns
 from tiltrm.evaluate.run import Sources, about, check, do
 from tiltrm.model.build import Model
 from tiltrm.model.native import save
 from tiltrm.provenance import release
+from tiltrm.tasks.registry import Source, bring, source_of
 
 Files = dict[str, bytes]  # a native model's folder, by the names of its files
 
@@ -34,18 +35,22 @@ class Done(NamedTuple):
 class Worker:
     """What runs in every process, `parcels` being Ray references by fingerprint and checksum.
 
+    `brought` are the sources of tasks that are not in the package, run before anything else.
     A mistake of the user comes back as a value, a TiltrmError; whatever else goes wrong is raised,
     and costs the process its life (tiltrm.evaluate.crew).
     """
 
-    def __init__(self, device: str, parcels: Mapping[str, Any]) -> None:
-        self.name, self.parcels = device, parcels
+    def __init__(
+        self, device: str, parcels: Mapping[str, Any], brought: Sequence[Source] = ()
+    ) -> None:
+        self.name, self.parcels, self.brought = device, parcels, brought
         self.models: dict[str, Model] = {}
         self.puzzles: dict[str, Puzzles] = {}
 
     def ready(self) -> str | TiltrmError:
-        """The version of tiltrm here, once torch and the device are there."""
+        """The version of tiltrm here, once the tasks, torch and the device are there."""
         try:
+            self._bring()
             torch.empty(1, device=choose(self.name))
         except TiltrmError as error:
             return error
@@ -63,6 +68,16 @@ class Worker:
             )
         except TiltrmError as error:
             return error
+
+    def _bring(self) -> None:
+        try:
+            for source in self.brought:
+                bring(source)
+        except SettingsError as error:
+            raise SettingsError(
+                f"{error} on a machine of the cluster; a task there is one file that needs no "
+                "others, or a module that is installed everywhere"
+            ) from error
 
     def _model(self, job: Job, device: torch.device) -> Model:
         if job.weights not in self.models:
@@ -98,6 +113,15 @@ def parcels(todo: list[Job]) -> dict[str, Files | Puzzles]:
             whole = sources.puzzles(job)
             found[job.checksum] = Puzzles(whole.task, whole.questions, whole.answers)
     return found
+
+
+def sources(todo: list[Job]) -> list[Source]:
+    """What brings the tasks of these jobs, where somebody named it to this process.
+
+    A job holds the name of its task alone, and the name of a task loads nothing.
+    """
+    found = (source_of(name) for name in dict.fromkeys(job.task for job in todo))
+    return [source for source in found if source is not None]
 
 
 def _files(model: Model) -> Files:

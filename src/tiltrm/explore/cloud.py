@@ -74,7 +74,15 @@ class Context:
     @cached_property
     def answers(self) -> Tensor:
         """a_n = Dec(y_n) (section 3), turned back, decoded once and only if asked for."""
-        found = decoded(self.decode, self.state.answer)  # (puzzle, particle, cell) uint8
+        return self._read(self.state)
+
+    @cached_property
+    def settled(self) -> Tensor:
+        """Whether a particle's answer is that of one step before: (puzzle, particle) bool."""
+        return (self.answers == self._read(self.previous)).all(-1)
+
+    def _read(self, state: State) -> Tensor:
+        found = decoded(self.decode, state.answer)  # (puzzle, particle, cell) uint8
         views = self.question.views
         return found if views is None else views.undo(found.transpose(0, 1)).transpose(0, 1)
 

@@ -25,16 +25,21 @@ class Verdict(NamedTuple):
 Judge = Callable[[Cloud, Context], Verdict]  # the cloud after weighing, before resampling
 
 
-def by_halting(model: RecursiveModel, above: float, before: float = -math.inf) -> Judge:
+def by_halting(
+    model: RecursiveModel, above: float, *, before: float = -math.inf, settled: bool = False
+) -> Judge:
     """Decided once a living particle's halt logit exceeds `above`; the highest one answers.
 
-    Only those are asked whose halt logit exceeded `before` one outer step earlier, too.
+    Only those are asked whose halt logit exceeded `before` one outer step earlier, too, and if
+    `settled` those whose answer was the same there.
     """
 
     def judge(cloud: Cloud, context: Context) -> Verdict:
         alive = cloud.log_weights > -torch.inf
         if before > -math.inf:
             alive = alive & (in_groups(model.halt_logit, context.previous.answer) > before)
+        if settled:
+            alive = alive & context.settled
         logit = in_groups(model.halt_logit, context.state.answer)
         particle = first_best(logit, alive)
         best = logit.gather(1, particle[:, None])[:, 0]

@@ -24,5 +24,6 @@ def describe(model: Model) -> str:
         "evaluations",
     ]
     if model.decide_above is not None:
-        lines.append(f"an answer is decided at a halt logit above {model.decide_above:g}")
+        which = "a settled answer" if model.decide_settled else "an answer"
+        lines.append(f"{which} is decided at a halt logit above {model.decide_above:g}")
     return "\n".join([*lines, *(f"note: {note}" for note in model.import_notes)])

@@ -12,7 +12,7 @@ import shutil
 import tempfile
 from collections.abc import Mapping
 from copy import copy
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass, fields, replace
 from pathlib import Path
 from reprlib import repr
 
@@ -40,6 +40,7 @@ class Manifest:
     sizes: dict[str, object]
     decide_above: float | None = None  # a halt logit above which an answer counts as decided
     notes: list[str] | None = None  # what an importer had to assume
+    decide_settled: bool = False  # and only if it is the answer of one outer step before
 
 
 def save(
@@ -50,13 +51,15 @@ def save(
 
     A new folder appears whole. In an existing one each file is replaced whole, the manifest last,
     and the checksum tells a reader who comes in between. `task` and `decide_above` replace the
-    model's own where given; `dtype` None stores the weights as they are.
+    model's own where given, this threshold being for settled answers (`tiltrm.explore.calibrate`);
+    `dtype` None stores the weights as they are.
     Proved by tests/model/test_native.py.
     """
     try:
         known = copy(model)  # shallow: the weights are shared
         known.task = task or model.task
-        known.decide_above = model.decide_above if decide_above is None else decide_above
+        if decide_above is not None:
+            known.decide_above, known.decide_settled = decide_above, True
         return _write(known, Path(folder), card, dtype)
     except OSError as error:
         raise CheckpointError(
@@ -80,6 +83,7 @@ def _write(model: Model, target: Path, card: str, dtype: torch.dtype | None) -> 
             sizes=asdict(model.config),
             decide_above=model.decide_above,
             notes=model.import_notes,
+            decide_settled=model.decide_settled,
         )
         text = card or f"# {target.name}\n\n{describe(model)}\n"
         (draft / CARD).write_text(text, encoding="utf-8")
@@ -93,6 +97,21 @@ def _write(model: Model, target: Path, card: str, dtype: torch.dtype | None) -> 
     finally:
         shutil.rmtree(draft, ignore_errors=True)
     return target
+
+
+def recalibrate(folder: Path, above: float) -> None:
+    """Another threshold for settled answers of a native folder's model; nothing else changes."""
+    manifest = _manifest(read(folder / CONFIG), folder)
+    draft = folder / f".{CONFIG}.new"
+    changed = replace(manifest, decide_above=above, decide_settled=True)
+    try:
+        draft.write_text(json.dumps(asdict(changed), indent=1) + "\n", encoding="utf-8")
+        os.replace(draft, folder / CONFIG)
+    except OSError as error:
+        raise CheckpointError(
+            f"expected to write {folder / CONFIG}, got {type(error).__name__}; "
+            "choose a folder that can be written"
+        ) from error
 
 
 def is_native_file(path: Path) -> bool:
@@ -126,7 +145,7 @@ def load_folder(folder: Path, device: torch.device, dtype: torch.dtype) -> Model
             "save or fetch the folder again"
         )
     model.task = manifest.task
-    model.decide_above = manifest.decide_above
+    model.decide_above, model.decide_settled = manifest.decide_above, manifest.decide_settled
     model.import_notes = list(manifest.notes or [])
     return model
 
@@ -163,6 +182,7 @@ def _types(manifest: Manifest) -> dict[str, bool]:
         "checksum": isinstance(manifest.checksum, str),
         "sizes": isinstance(manifest.sizes, dict),
         "decide_above": above is None or (number and abs(above) < 1e6),
+        "decide_settled": isinstance(manifest.decide_settled, bool),
         "notes": notes is None
         or (isinstance(notes, list) and all(isinstance(note, str) for note in notes)),
     }

@@ -88,6 +88,7 @@ class Recursive(nn.Module):
     position_embedding: nn.Parameter | None
     task: str = ""
     decide_above: float | None = None
+    decide_settled: bool = False
 
     def __init__(self, config: TRMConfig, halt_outputs: int = 1) -> None:
         super().__init__()

@@ -1,7 +1,5 @@
 """What a training run left: metrics.jsonl (Fig. 5, right) and scan.jsonl (Fig. 8)."""
 
-import json
-import math
 from collections.abc import Sequence
 from functools import partial
 from itertools import chain, count, cycle
@@ -13,41 +11,11 @@ from tiltrm.report import paper
 from tiltrm.report.evidence import Evidence, percent
 from tiltrm.report.sheet import Cell, Compared, Panel, Sheet, Table
 from tiltrm.report.style import LOOKS, SERIES, paint
-from tiltrm.train.record import METRICS
+from tiltrm.train.record import METRICS, records
+
+__all__ = ["curves", "fig8", "records"]
 
 WAYS = ("guided", "unguided", "deterministic")
-Record = dict[str, Any]
-
-
-def records(path: Path, *kinds: str) -> list[Record]:
-    """The lines of these kinds since the run last began; DataError on a file of another sort.
-
-    A run that was resumed does some steps again: the later line counts.
-    """
-    found: list[Record] = []
-    reached: dict[str, int] = {}  # the last step of a kind
-    try:
-        lines = path.read_text("utf-8").splitlines()
-    except (OSError, ValueError) as error:
-        raise DataError(f"{path}: expected the record of a training run, got: {error}") from None
-    for number, line in enumerate(lines, 1):
-        try:
-            record = json.loads(line)
-            kind, step = record["kind"], record["step"]
-            if kind == "start" and step == 0:
-                found, reached = [], {}
-            elif kind == "resume":  # what was done after the saved state is lost
-                found = [old for old in found if old["step"] <= step]
-            if kind in kinds:
-                if step <= reached.get(kind, -1):
-                    found = [old for old in found if old["kind"] != kind or old["step"] < step]
-                reached[kind] = step
-                found.append(record)
-        except (ValueError, KeyError, TypeError):
-            raise DataError(
-                f"{path}, line {number}: expected a record of tiltrm train, got {line[:60]!r}"
-            ) from None
-    return found
 
 
 def curves(files: Sequence[Path]) -> tuple[list[Panel], list[tuple[Cell, ...]], tuple[str, ...]]:
@@ -65,7 +33,7 @@ def curves(files: Sequence[Path]) -> tuple[list[Panel], list[tuple[Cell, ...]], 
     for key, title in kinds.items() if runs else ():
         scale = 100.0 if key == "halt_accuracy" else 1.0
         lines = {
-            name: [(record["step"], scale * number(record, "val", key)) for record in run]
+            name: [(line.step, scale * line.number("val", key)) for line in run]
             for name, run in runs.items()
         }
         rows += [(key, name, *point) for name, line in lines.items() for point in line]
@@ -80,26 +48,12 @@ def _called(files: Sequence[Path]) -> dict[str, Path]:
     found: dict[str, Path] = {}
     for path in files:
         folder = path.parent.resolve().name
-        settings = [record.get("settings", {}) for record in records(path, "start")]
+        settings = [line.values.get("settings", {}) for line in records(path, "start")]
         task = str(settings[0].get("task", folder)) if settings else folder
         more = (f"{task} ({folder}, {n})" for n in count(2))
         names = chain((task, f"{task} ({folder})"), more)
         found[next(name for name in names if name not in found)] = path
     return found
-
-
-def number(record: Record, *keys: str) -> float:
-    """A number inside a record, NaN for null; DataError where it is not there."""
-    value: Any = record
-    try:
-        for key in keys:
-            value = value[key]
-        return math.nan if value is None else float(value)
-    except (KeyError, TypeError, ValueError):
-        raise DataError(
-            f"expected a record of tiltrm train with {'.'.join(keys)}, got {str(record)[:80]}; "
-            "give the file of another run"
-        ) from None
 
 
 def _draw_curves(lines: dict[str, list[tuple[int, float]]], key: str, axes: Any) -> None:
@@ -127,8 +81,7 @@ def fig8(evidence: Evidence) -> Sheet:
     if not found:
         raise DataError(f"{evidence.scan}: expected at least one scan, got none")
     lines = {
-        way: [(record["step"], percent(number(record, way, "exact"))) for record in found]
-        for way in WAYS
+        way: [(line.step, percent(line.number(way, "exact"))) for line in found] for way in WAYS
     }
     panels = [Panel("Exactly solved by training step", _spoken(lines), partial(_draw_scan, lines))]
     losses, notes = _losses(evidence.scan.with_name(METRICS))
@@ -149,8 +102,7 @@ def fig8(evidence: Evidence) -> Sheet:
 def _losses(path: Path) -> tuple[list[tuple[int, float]], tuple[str, ...]]:
     if not path.exists():
         return [], (f"The training loss is not drawn: there is no {METRICS} beside the scan.",)
-    trained = records(path, "train")
-    return [(record["step"], number(record, "loss")) for record in trained], ()
+    return [(line.step, line.number("loss")) for line in records(path, "train")], ()
 
 
 Lines = dict[str, list[tuple[int, float]]]

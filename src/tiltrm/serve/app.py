@@ -17,6 +17,7 @@ import tiltrm
 from tiltrm.errors import SettingsError
 from tiltrm.serve.desk import Desk, closing
 from tiltrm.serve.diagnosis import Diagnoses
+from tiltrm.serve.frames import symbols
 from tiltrm.serve.guard import Guard
 from tiltrm.serve.limits import DiagnoseRequest, Refusal, SolveRequest, StreamRequest, read
 from tiltrm.serve.metrics import Metrics
@@ -83,7 +84,13 @@ def _add_facts(app: FastAPI, desk: Desk, metrics: Metrics) -> None:
     async def models() -> dict[str, Any]:
         """The loaded models; no others can be named."""
         found = [
-            {"name": host.name, "task": host.task.name, "cells": host.task.cells}
+            {
+                "name": host.name,
+                "task": host.task.name,
+                "cells": host.task.cells,
+                "side": host.task.side,
+                "symbols": "".join(symbols(host.task)),
+            }
             for host in desk.hosts.values()
         ]
         return {"models": found}
@@ -95,10 +102,10 @@ def _add_facts(app: FastAPI, desk: Desk, metrics: Metrics) -> None:
             raise Refusal(422, f"seed: expected 0 to {LARGEST_SEED - 1}")
         try:
             kind = by_name(task[:100])
+            async with one_at_a_time:
+                puzzle, answer = await asyncio.to_thread(kind.generate, seed)
         except SettingsError as error:
             raise Refusal(422, str(error)) from None
-        async with one_at_a_time:
-            puzzle, answer = await asyncio.to_thread(kind.generate, seed)
         return {
             "task": kind.name, "seed": seed, "puzzle": kind.decode(puzzle),
             "answer": kind.decode(answer),

@@ -2,7 +2,7 @@
 
 Turns go in alternation to the group that has cost least so far, so that easy puzzles are quick and
 newcomers catch up, and to the one that came first, so that nobody starves. Groups that stand at
-the same place of the same track go on together.
+the same place of the same track go on together. Proved by tests/serve/test_floor.py.
 """
 
 from dataclasses import dataclass

@@ -7,6 +7,7 @@ import json
 import shlex
 from collections.abc import Mapping
 from itertools import accumulate
+from pathlib import Path
 from typing import Any
 
 import torch
@@ -20,6 +21,7 @@ from tiltrm.explore.rows import in_groups
 from tiltrm.model.base import RecursiveModel, evaluations_per_step
 from tiltrm.solver import Solved
 from tiltrm.tasks import Task
+from tiltrm.tasks.registry import Source, source_of
 
 DIGITS = 4
 GRIDS = 6  # particles whose own answers are shown
@@ -37,19 +39,29 @@ def start(
         "side": task.side,
         "cells": task.cells,
         "given": task.given(puzzle).tolist(),
-        "symbols": ["", *(task.decode(torch.tensor([i])) for i in range(1, model.vocabulary))],
+        "symbols": ["", *symbols(task, model.vocabulary)],
         "method": method,
         "seed": seed,
         "settings": dict(settings),
-        "command": command(text, method, seed, settings, model_name),
+        "command": command(text, method, seed, settings, model_name, source_of(task.name)),
     }
 
 
+def symbols(task: Task, vocabulary: int | None = None) -> list[str]:
+    """The characters of the ids 1, 2, ...: those of the task, or so many as a model has."""
+    return [task.decode(torch.tensor([i])) for i in range(1, vocabulary or task.vocabulary)]
+
+
 def command(
-    text: str, method: str, seed: int, settings: Mapping[str, Any], model_name: str | None
-) -> str:
-    """The command line that does the same; `model_name` is None for the usual one."""
-    named = {"model": model_name, "method": method, "seed": seed or None, **settings}
+    text: str, method: str, seed: int, settings: Mapping[str, Any], model_name: str | None,
+    source: Source | None = None,
+) -> str:  # fmt: skip
+    """The command line that does the same; `model_name` is None for the usual one.
+
+    `source` is what brought a task of one's own; clients hear of its file the last name alone.
+    """
+    task = source and f"{Path(source.where).name}:{source.name}"
+    named = {"task": task, "model": model_name, "method": method, "seed": seed or None, **settings}
     words = ["tiltrm", "solve", text]
     for name, value in named.items():
         flag = f"--{name.replace('_', '-')}"

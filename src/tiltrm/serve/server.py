@@ -47,13 +47,18 @@ class Server(uvicorn.Server):
 def build(
     models: Mapping[str, RecursiveModel], device: torch.device, *, host: str = "127.0.0.1",
     port: int = 8000, token: str | None = None, limits: Limits | None = None,
+    task: str | None = None,
 ) -> tuple[Server, socket.socket]:  # fmt: skip
-    """A server and the socket it will listen on; port 0 is any free one. Raises SettingsError."""
+    """A server and the socket it will listen on; port 0 is any free one. Raises SettingsError.
+
+    `task` is that of all models, each its own unless given.
+    """
     limits = limits or Limits()
+    tasks = {name: task_of(model, task) for name, model in models.items()}
     listener = _listen(host, port)
     engine = Engine(device, limits.queue)
     hosts = [
-        make_host(name, model, task_of(model), device, engine.threads)
+        make_host(name, model, tasks[name], device, engine.threads)
         for name, model in models.items()
     ]
     names = own_names(host, listener.getsockname()[0])

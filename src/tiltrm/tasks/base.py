@@ -136,9 +136,17 @@ class Symmetry:
         return Symmetry(self.source.to(device), names.to(device))
 
 
+def exactly_right(answers: Tensor, labels: Tensor) -> Tensor:
+    """Whether every labelled cell is right: two (..., cell) -> (...) bool."""
+    return ((answers == labels) | (labels == PAD)).all(-1)
+
+
 @lru_cache(maxsize=64)  # a plan wants seventeen at every call of `solve`, always the same
-def views(task: Task, count: int, seed: int) -> Symmetry:
-    """So many different symmetries of a task, the first of them the identity."""
+def views(task: Task, count: int, seed: int, *, again: bool = False) -> Symmetry:
+    """So many different symmetries of a task, the first of them the identity.
+
+    Where it has fewer, SettingsError, or the same ones `again`.
+    """
     drawn = task.symmetry(max(DRAWS, 2 * count), torch.Generator().manual_seed(seed))
     source = torch.cat((torch.arange(task.cells)[None], drawn.source))
     names = torch.cat((torch.arange(task.vocabulary)[None], drawn.names))
@@ -146,6 +154,8 @@ def views(task: Task, count: int, seed: int) -> Symmetry:
     first = torch.full((len(different),), len(source))
     first = first.scatter_reduce(0, which, torch.arange(len(source)), "amin")
     places = first.sort().values[:count]
+    if again:
+        places = places[torch.arange(count) % len(places)]
     if len(places) < count:
         raise SettingsError(
             f"expected at most {len(places)} views, the symmetries of {task.name}, got {count}"

@@ -5,11 +5,10 @@ Proved by tests/tasks/test_registry.py.
 """
 
 import importlib
-import importlib.util
 import sys
 from pathlib import Path
 from types import ModuleType
-from typing import Any
+from typing import Any, NamedTuple
 
 from tiltrm.errors import SettingsError
 from tiltrm.tasks.base import TOKENS, Task
@@ -18,12 +17,22 @@ from tiltrm.tasks.sudoku import SUDOKU, Sudoku
 
 STANDARD: tuple[Task, ...] = (SUDOKU, MAZE, Sudoku(2))
 NEEDED = tuple(name for name in vars(Task) if not name.startswith("_"))
-_registered: dict[str, Task] = {}
+
+
+class Source(NamedTuple):
+    """The Python that brings a task, so that it can be handed to another process."""
+
+    where: str  # FILE.py or MODULE, as it was named
+    name: str  # of the task in there
+    content: bytes | None  # of the file; None for a module, which every machine must have itself
+
+
+_registered: dict[str, tuple[Task, Source | None]] = {}
 
 
 def by_name(name: str) -> Task:
     """The standard or registered task of this name; raises SettingsError."""
-    known = {task.name: task for task in (*STANDARD, *_registered.values())}
+    known = {task.name: task for task in (*STANDARD, *(own for own, _ in _registered.values()))}
     if name in known:
         return known[name]
     raise SettingsError(
@@ -31,7 +40,12 @@ def by_name(name: str) -> Task:
     )
 
 
-def register(task: Task) -> Task:
+def source_of(name: str) -> Source | None:
+    """What brought the task of this name; None for one that is standard, or made by a program."""
+    return _registered[name][1] if name in _registered else None
+
+
+def register(task: Task, source: Source | None = None) -> Task:
     """Make a task known by its name in this process, and return it; SettingsError if it is none."""
     missing = [name for name in NEEDED if not hasattr(task, name)]
     if missing:
@@ -48,7 +62,7 @@ def register(task: Task) -> Task:
         raise SettingsError(
             f"expected a name of its own for a task, got {task.name!r}, which is taken"
         )
-    _registered[task.name] = task
+    _registered[task.name] = task, source
     return task
 
 
@@ -56,25 +70,32 @@ def adopt(spec: str) -> Task:
     """Register the task of FILE.py:NAME or MODULE:NAME. This runs the file."""
     where, _, name = spec.rpartition(":")
     try:
-        found: Any = getattr(_module(where), name, None)
+        content = Path(where).read_bytes() if where.endswith(".py") else None
+    except OSError as error:
+        raise SettingsError(
+            f"{where}: expected Python with a task, got: {error.strerror}"
+        ) from error
+    return bring(Source(where, name, content))
+
+
+def bring(source: Source) -> Task:
+    """Register the task of a source, here or in a process that was handed it. This runs it."""
+    where, name, _ = source
+    try:
+        found: Any = getattr(_module(source), name, None)
     except Exception as error:  # whatever a file of somebody's raises
         reason = " ".join(f"{type(error).__name__}: {error}".split())[:200]
         raise SettingsError(f"{where}: expected Python with a task, got {reason}") from error
     if found is None:
         raise SettingsError(f"{where}: expected a task called {name!r}, got nothing of that name")
-    return register(found)
+    return register(found, source)
 
 
-def _module(where: str) -> ModuleType:
-    if not where.endswith(".py"):
-        return importlib.import_module(where)
-    if not Path(where).is_file():
-        raise FileNotFoundError("no such file")
-    name = f"tiltrm_task_{Path(where).stem}"
-    found = importlib.util.spec_from_file_location(name, where)
-    assert found is not None
-    assert found.loader is not None
-    module = importlib.util.module_from_spec(found)
-    sys.modules[name] = module  # where a dataclass looks for its own module
-    found.loader.exec_module(module)
+def _module(source: Source) -> ModuleType:
+    if source.content is None:
+        return importlib.import_module(source.where)
+    module = ModuleType(f"tiltrm_task_{Path(source.where).stem}")
+    module.__file__ = source.where
+    sys.modules[module.__name__] = module  # where a dataclass and pickle look for it
+    exec(compile(source.content, source.where, "exec"), vars(module))
     return module

@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Iterator, Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +19,16 @@ class Board:
             raise SettingsError(
                 "--tensorboard needs the package tensorboard; run: pip install tiltrm[train]"
             ) from None
-        self.writer: Any = SummaryWriter(str(folder / "tensorboard"))
+        self.open = partial(SummaryWriter, str(folder / "tensorboard"))
+        self.writer: Any = self.open()
+
+    def rewind(self, step: int) -> None:
+        """Take back the points after this step: they are lost, and will be done again.
+
+        A new file begins where they do, which tells TensorBoard to drop those of older files.
+        """
+        self.writer.close()
+        self.writer = self.open(purge_step=step + 1)
 
     def add(self, kind: str, step: int, values: Mapping[str, Any]) -> None:
         """One point on the curve of each number, groups inside groups named a/b/c."""

@@ -1,6 +1,7 @@
 """The card beside the best weights: what made them, from what, on what, and how it went."""
 
 import json
+import math
 import shlex
 from collections.abc import Sequence
 from dataclasses import asdict
@@ -23,6 +24,11 @@ class Origin(NamedTuple):
     val: str
     device: str
     code: str
+
+    @property
+    def data(self) -> dict[str, str]:
+        """What a saved state keeps of the puzzles, to tell them from others."""
+        return {"train": self.train, "val": self.val}
 
 
 def origin(
@@ -48,12 +54,19 @@ def text(origin: Origin, settings: Settings, curve: Sequence[Evaluation]) -> str
         f"- code: {origin.code}",
         f"- training data: {origin.train}",
         f"- validation data, by which these weights were chosen: {origin.val}",
-        f"- {last.seconds / 60:.2f} minutes of training on {origin.device}", "",
+        f"- {last.seconds / 60:.2f} minutes of training on {origin.device}",
+        *_deciding(last.val.decide_above), "",
         f"| step | minutes | val exact % (N={settings.evaluate_steps}) | train | val halting % |",
         "|---|---|---|---|---|", *rows, "",
         "Settings:", "```json", json.dumps(asdict(settings)), "```", "",
     ]  # fmt: skip
     return "\n".join(lines)
+
+
+def _deciding(above: float) -> list[str]:
+    if math.isnan(above):
+        return []
+    return [f"- a settled answer is decided above a halt logit of {above:g}, chosen on val"]
 
 
 def _data(puzzles: Puzzles) -> str:

@@ -1,5 +1,6 @@
 """The best weights by validation, in `best/` of the run's folder."""
 
+import math
 from pathlib import Path
 
 from safetensors import SafetensorError
@@ -12,11 +13,12 @@ from tiltrm.model.trm import TRM
 BEST = "best"
 
 
-def best(model: TRM, folder: Path, card: str) -> None:
-    """Replace the best weights by the model's, whole or not at all."""
+def best(model: TRM, folder: Path, card: str, decide_above: float) -> None:
+    """Replace the best weights by the model's, whole or not at all; NaN is no threshold."""
     try:
         with folders.replacing(folder / BEST) as fresh:
-            checkpoint.save(model, fresh, card=card)
+            known = None if math.isnan(decide_above) else decide_above
+            checkpoint.save(model, fresh, card=card, decide_above=known)
     except (OSError, SafetensorError, CheckpointError) as error:
         raise DataError(
             f"the best weights could not be written to {folder / BEST}: {error}; "

@@ -12,7 +12,7 @@ from tiltrm.errors import DataError
 from tiltrm.train.board import Board
 from tiltrm.train.learner import Statistics
 from tiltrm.train.pace import Pace
-from tiltrm.train.record import METRICS, SCANS, Evaluation, Record, mend, records, replace
+from tiltrm.train.record import METRICS, SCANS, Evaluation, Line, Record, forget, mend, records
 
 BAR = 20  # characters
 
@@ -75,41 +75,41 @@ class Log:
 
     def evaluations(self) -> list[Evaluation]:
         """The evaluations on record since the run last began at step 0."""
-        return [record["found"] for record in self._current() if record["kind"] == "evaluation"]
+        return [line.evaluation() for line in self._records("evaluation")]
 
     def best(self) -> float:
         """The best accuracy on val, -1 where none is on record: that of the weights in `best/`."""
-        current = self._current()
-        known = [record["found"].val.final for record in current if record["kind"] == "evaluation"]
-        known += [record["best"] for record in current if record["kind"] == "resume"]
-        return max(known, default=-1.0)
+        known = [found.val.final for found in self.evaluations()]
+        return max([-1.0, *known, *(line.number("best") for line in self._records("resume"))])
 
     def begin(self, step: int, settings: Record) -> None:
         """The run begins or goes on. At step 0, what stands above these lines counts no more."""
         if step == 0 and (self.folder / SCANS).exists():
             self.write("start", step, SCANS)
         self.write("start", step, settings=settings)
+        if step == 0 and self.board is not None:
+            self.board.rewind(-1)
 
-    def rewind(self, step: int) -> None:
-        """Drop what was recorded after this step: it is lost, and will be done again.
+    def resume(self, pace: Pace, best: float, changed: Record) -> None:
+        """The run goes on from a saved state. What is not as it was then is said to people too.
 
-        A file is replaced in one move. Killed at any moment, it is as before or as it should be.
+        What was recorded after that state is lost, will be done again, and is dropped. A file is
+        replaced in one move. Killed at any moment, it is as before or as it should be.
         Proved by tests/train/test_rewind.py.
         """
-        for path in (self.folder / name for name in (METRICS, SCANS) if self.leads):
-            lines = list(records(path))
-            kept = [line for line, record in lines if record["step"] <= step]
-            if len(kept) < len(lines):
-                replace(path, kept)
+        if self.board is not None:
+            self.board.rewind(pace.step)
+        self.write("resume", pace.step, seconds=pace.seconds, best=best, changed=changed)
+        if changed and self.leads:
+            now = "; ".join(f"{name} = {value}" for name, value in changed.items())
+            show(f"step {pace.step}: resumed with changes: {now}")
+        for name in (METRICS, SCANS) if self.leads else ():
+            forget(self.folder / name, pace.step)
 
-    def _current(self) -> list[Record]:
-        """What is on record since the run last began at step 0."""
-        found: list[Record] = []
-        for _, record in records(self.folder / METRICS) if self.leads else ():
-            if record["kind"] == "start" and record["step"] == 0:
-                found = []
-            found.append(record)
-        return found
+    def _records(self, kind: str) -> list[Line]:
+        """The lines of a kind that count; none yet at the very beginning of a run."""
+        path = self.folder / METRICS
+        return records(path, kind) if self.leads and path.exists() else []
 
 
 def progress_line(pace: Pace, statistics: Statistics, tflops: float) -> str:

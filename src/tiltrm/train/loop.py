@@ -60,11 +60,10 @@ class Trainer:
         # A kill after an evaluation and before the next save leaves record and `best/` ahead of
         # the state. The weights stay: their accuracy is noted before their evaluation is dropped.
         self.best = max(meta["best"], self.log.best())
+        data = self.origin.data
         changed = differences(meta["settings"], asdict(self.settings))
-        self.log.write(
-            "resume", self.pace.step, seconds=self.pace.seconds, best=self.best, changed=changed
-        )
-        self.log.rewind(self.pace.step)
+        changed |= differences(meta.get("data", data), data)  # older states do not say
+        self.log.resume(self.pace, self.best, changed)
         return True
 
     def begin_with(self, folder: Path) -> None:
@@ -135,8 +134,8 @@ class Trainer:
 
     def save(self) -> None:
         """Write the state. The carry starts anew, since it is too large to be written."""
-        counters = self.pace.counters()
-        meta = counters | {"best": self.best, "settings": asdict(self.settings)}
+        made = {"settings": asdict(self.settings), "data": self.origin.data}
+        meta = self.pace.counters() | {"best": self.best} | made
         with self.pace.apart():
             tensors = state.collect(self.learner.live)
             if self.world.leads:
@@ -181,7 +180,7 @@ class Trainer:
         if self.world.leads:
             curve = [*self.log.evaluations(), found]
             text = card.text(self.origin, self.settings, curve)
-            keep.best(self.learner.model, self.folder, text)
+            keep.best(self.learner.model, self.folder, text, found.val.decide_above)
 
     def _evaluation_flops(self) -> int:
         """Floating-point operations of one `evaluate`."""

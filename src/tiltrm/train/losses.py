@@ -35,11 +35,6 @@ def token_loss(logits: Tensor, labels: Tensor, kind: str, label_smoothing: float
     return (loss * counted).sum(-1) / counted.sum(-1).clamp(min=1)
 
 
-def exactly_right(answers: Tensor, labels: Tensor) -> Tensor:
-    """Whether every labelled cell is right: two (puzzle, cell) -> (puzzle,) bool."""
-    return ((answers == labels) | (labels == PAD)).all(-1)
-
-
 def halt_loss(halt_logit: Tensor, right: Tensor) -> Tensor:
     """Binary cross-entropy of the halting head against 'every cell is right': (puzzle,)."""
     target = right.to(halt_logit.dtype)

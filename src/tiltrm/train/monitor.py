@@ -1,5 +1,6 @@
 """How good the model is right now: exact accuracy by depth, and the halting head as a judge."""
 
+import math
 from typing import NamedTuple
 
 import torch
@@ -7,13 +8,13 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from tiltrm.data import Puzzles
+from tiltrm.explore.calibrate import threshold, where_settled
 from tiltrm.model.base import State
 from tiltrm.model.trm import TRM
 from tiltrm.statistics import auroc, calibration_error
-from tiltrm.tasks.base import PAD
+from tiltrm.tasks.base import PAD, exactly_right
 from tiltrm.train import distributed
 from tiltrm.train.distributed import ALONE, World
-from tiltrm.train.losses import exactly_right
 from tiltrm.train.supervision import embed
 
 MARKS = (3, 12, 24)  # outer steps at which the accuracy is noted, besides the last
@@ -28,6 +29,7 @@ class Report(NamedTuple):
     halt_auroc: float  # NaN where all puzzles are right, or all wrong
     halt_calibration: float  # expected calibration error of sigmoid(halt logit), 10 bins
     halt_bce: float
+    decide_above: float = math.nan  # the halt logit that adaptive solving should ask for, if known
 
     @property
     def final(self) -> float:
@@ -44,8 +46,8 @@ def evaluate(
     device = model.embedding.device
     marks = sorted({*(mark for mark in MARKS if mark < outer_steps), outer_steps})
     count = len(puzzles)
-    # A row a puzzle: right at each mark, the share of cells, the halt logit.
-    found = torch.zeros(count, len(marks) + 2, dtype=torch.float64, device=device)
+    # A row a puzzle: after every step, may it be decided there and is it right; cells; halt logit.
+    found = torch.zeros(count, 2 * outer_steps + 2, dtype=torch.float64, device=device)
     mine = torch.arange(world.rank, count, world.size)
     for rows in mine.split(min(batch, max(1, len(mine)))):
         questions = puzzles.questions[rows].to(device)
@@ -53,37 +55,40 @@ def evaluate(
         spare = min(batch, len(mine)) - len(rows)  # to one shape, which is compiled once
         padded = F.pad(questions, (0, 0, 0, spare), value=1)
         with torch.autocast(device.type, dtype, enabled=dtype != torch.float32):
-            found[rows.to(device)] = _follow(model, padded, labels, marks, dtype)
+            found[rows.to(device)] = _follow(model, padded, labels, outer_steps, dtype)
     return _report(marks, distributed.total(found, world).cpu())
 
 
 def _follow(
-    model: TRM, questions: Tensor, labels: Tensor, marks: list[int], dtype: torch.dtype
+    model: TRM, questions: Tensor, labels: Tensor, outer_steps: int, dtype: torch.dtype
 ) -> Tensor:
-    """One batch, its first len(labels) rows: (puzzle, mark + 2) as `evaluate` collects them."""
+    """One batch, its first len(labels) rows, as `evaluate` collects them."""
     rows = len(labels)
     inputs = embed(model, questions, dtype)
     state = State(*(half.to(dtype) for half in model.start(inputs)))
-    columns = []
-    for n in range(1, marks[-1] + 1):
+    halts, steps = [], []
+    for _ in range(outer_steps):
         state = model.step(inputs, state)
-        if n in marks:
-            answers = model.decode(state.answer[:rows]).argmax(-1)
-            columns.append(exactly_right(answers, labels))
+        steps.append(model.decode(state.answer[:rows]).argmax(-1))
+        halts.append(model.halt_logit(state.answer[:rows]))
+    halt, answers = torch.stack(halts, 1).double(), torch.stack(steps, 1)
+    right = exactly_right(answers, labels[:, None]).double()
     labelled = labels != PAD
-    cells = ((answers == labels) & labelled).sum(-1) / labelled.sum(-1).clamp(min=1)
-    columns += [cells, model.halt_logit(state.answer[:rows])]
-    return torch.stack([column.double() for column in columns], dim=-1)
+    cells = ((answers[:, -1] == labels) & labelled).sum(-1) / labelled.sum(-1).clamp(min=1)
+    asked = where_settled(halt, answers)
+    return torch.cat((asked, right, cells.double()[:, None], halt[:, -1:]), dim=1)
 
 
 def _report(marks: list[int], found: Tensor) -> Report:
-    *solved, cells, halt = found.unbind(-1)
-    final = solved[-1] > 0
+    asked, solved = found[:, :-2].chunk(2, dim=1)
+    cells, halt, final = found[:, -2], found[:, -1], solved[:, -1] > 0
+    chosen = threshold(asked, solved > 0)
     return Report(
-        exact={n: float(right.mean()) for n, right in zip(marks, solved, strict=True)},
+        exact={n: float(solved[:, n - 1].mean()) for n in marks},
         cells=float(cells.mean()),
         halt_accuracy=float(((halt > 0) == final).double().mean()),
         halt_auroc=auroc(halt, final),
         halt_calibration=calibration_error(torch.sigmoid(halt), final),
         halt_bce=float(F.binary_cross_entropy_with_logits(halt, final.double())),
+        decide_above=math.nan if chosen is None else chosen.above,
     )

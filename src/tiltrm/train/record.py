@@ -4,7 +4,8 @@ import json
 import math
 import operator
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -26,43 +27,95 @@ class Evaluation(NamedTuple):
     train: Report
 
 
-def records(path: Path) -> Iterator[tuple[str, Record]]:
-    """Every line with what it says; that of an evaluation has an Evaluation in it, as 'found'."""
-    for number, line in enumerate(_lines(path), 1):
-        try:
-            record: Record = json.loads(line)
-            operator.index(record["step"])
-            if record["kind"] == "evaluation":
-                reports = (_report(record[name]) for name in ("val", "train"))
-                record["found"] = Evaluation(record["step"], record["seconds"], *reports)
-            if record["kind"] == "resume":
-                record["best"] = float(record.get("best", -1.0))
-        except (ValueError, KeyError, TypeError, AttributeError) as error:
-            raise DataError(
-                f"{path}, line {number}: expected a record of this program, got {error!r}; "
-                "mend or remove the line"
-            ) from None
-        yield line, record
+class Line(NamedTuple):
+    """One line of a record: where it stands, and what it says."""
+
+    place: str
+    text: str
+    kind: str
+    step: int
+    values: Record
+
+    def number(self, *keys: str) -> float:
+        """A number inside it, NaN for null."""
+        with _expecting(self.place, self.text, *keys):
+            value: Any = self.values
+            for key in keys:
+                value = value[key]
+            return math.nan if value is None else float(value)
+
+    def evaluation(self) -> Evaluation:
+        """What `Log.evaluation` wrote."""
+        val, train = self._report("val"), self._report("train")
+        return Evaluation(self.step, self.number("seconds"), val, train)
+
+    def _report(self, name: str) -> Report:
+        with _expecting(self.place, self.text, name):
+            said = self.values[name]
+            exact = {int(n): self.number(name, "exact", n) for n in said["exact"]}
+            rest = {key: self.number(name, key) for key in Report._fields[1:] if key in said}
+            return Report(exact, **rest)
 
 
-def _report(values: dict[str, Any]) -> Report:
-    """A report as `Log.evaluation` wrote it."""
-    known = {name: math.nan if value is None else value for name, value in values.items()}
-    return Report(**known | {"exact": {int(n): v for n, v in values["exact"].items()}})
-
-
-def _lines(path: Path) -> list[str]:
+def lines(path: Path) -> list[Line]:
+    """Every line of a record; DataError on a file of another sort."""
     try:
-        return path.read_text("utf-8").splitlines() if path.exists() else []
+        texts = path.read_text("utf-8").splitlines()
     except (OSError, ValueError) as error:
-        raise DataError(f"the record {path} cannot be read: {error}") from None
+        raise DataError(
+            f"{path}: expected the record of a training run, got: {error}; name another file"
+        ) from None
+    return [_line(f"{path}, line {number}", text) for number, text in enumerate(texts, 1)]
 
 
-def replace(path: Path, lines: Sequence[str]) -> None:
-    """Other lines for a file, whole or not at all."""
+def records(path: Path, *kinds: str) -> list[Line]:
+    """The lines of these kinds that count: those since the run last began at step 0.
+
+    Where it was resumed, what was done after the saved state is lost. Where a kind of line comes
+    to a step again, the later line counts, and none before it of that step or a later one.
+    """
+    found: list[Line] = []
+    saved, again = math.inf, dict[str, float]()  # the lowest steps from here to the file's end
+    for line in reversed(lines(path)):
+        if line.step <= saved and line.step < again.get(line.kind, math.inf):
+            found.append(line)
+            again[line.kind] = line.step
+        if line.kind == "resume":
+            saved = min(saved, line.step)
+        if line.kind == "start" and line.step == 0:
+            break
+    return [line for line in reversed(found) if line.kind in kinds]
+
+
+def _line(place: str, text: str) -> Line:
+    with _expecting(place, text):
+        values: Record = json.loads(text)
+        if values["kind"] == "resume":
+            values["best"] = float(values.get("best", -1.0))
+        return Line(place, text, str(values["kind"]), operator.index(values["step"]), values)
+
+
+@contextmanager
+def _expecting(place: str, text: str, *keys: str) -> Iterator[None]:
+    """DataError where the text at this place of a file does not have what is read inside."""
+    try:
+        yield
+    except (ValueError, KeyError, TypeError, AttributeError):
+        what = f"a record of tiltrm train{' with ' if keys else ''}{'.'.join(keys)}"
+        raise DataError(
+            f"{place}: expected {what}, got {text[:60]!r}; mend or remove the line"
+        ) from None
+
+
+def forget(path: Path, step: int) -> None:
+    """Drop the lines after this step, if there are any: all of them or, after a kill, none."""
+    found = lines(path) if path.exists() else []
+    kept = [f"{line.text}\n" for line in found if line.step <= step]
+    if len(kept) == len(found):
+        return
     fresh = path.with_name(path.name + folders.PART)
     try:
-        fresh.write_text("".join(f"{line}\n" for line in lines), "utf-8")
+        fresh.write_text("".join(kept), "utf-8")
         folders.flush(fresh)
         fresh.replace(path)
     except OSError as error:

@@ -10,7 +10,7 @@ from tiltrm.data import Puzzles
 from tiltrm.explore import Exploration, explore
 from tiltrm.model.build import Model, assemble
 from tiltrm.model.trm import TRM
-from tiltrm.train.losses import exactly_right
+from tiltrm.tasks.base import exactly_right
 from tiltrm.train.settings import Scan
 
 

@@ -8,6 +8,7 @@ from torch import Generator, Tensor
 
 from tiltrm.model.base import State
 from tiltrm.model.trm import TRM
+from tiltrm.tasks.base import exactly_right
 from tiltrm.train import losses
 from tiltrm.train.carry import Carry
 from tiltrm.train.distributed import World
@@ -49,7 +50,7 @@ def conclude(
     """The last outer step of a supervision step, and the loss at its end."""
     state = model.step(inputs, state)
     logits, halt = model.decode(state.answer), model.halt_logit(state.answer)
-    right = losses.exactly_right(logits.detach().argmax(-1), labels)
+    right = exactly_right(logits.detach().argmax(-1), labels)
     loss = losses.token_loss(logits, labels, settings.loss, settings.label_smoothing)
     loss = loss + settings.halt_weight * losses.halt_loss(halt, right)
     return Outcome(state, loss, halt.detach(), right)

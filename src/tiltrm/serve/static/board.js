@@ -5,7 +5,7 @@ import { byId, make } from "./dom.js";
 import { TASKS, blankPuzzle, faults, parse, place } from "./tasks.js";
 
 const MOVES = { ArrowLeft: [0, -1], ArrowRight: [0, 1], ArrowUp: [-1, 0], ArrowDown: [1, 0] };
-const MARKS = { "#": "wall", " ": "free", S: "start", G: "goal", ".": "blank" };
+const MARKS = { "#": "wall", " ": "free", S: "start", G: "goal" };
 const TOOLS = { "#": "Wall", " ": "Free", S: "Start", G: "Goal" };
 
 export class Board {
@@ -41,8 +41,11 @@ export class Board {
     this.task = task;
     this.side = side;
     this.active = 0;
-    this.grid.className = `board ${task}`;
-    this.grid.setAttribute("aria-label", task === "sudoku" ? "Sudoku to solve" : "Maze to solve");
+    this.drawn = task === "maze"; // all others are typed
+    this.grid.className = `board ${this.drawn ? "maze" : "typed"}`;
+    this.grid.classList.toggle("sudoku", task === "sudoku");
+    this.grid.style.setProperty("--side", side);
+    this.grid.setAttribute("aria-label", `${{ sudoku: "Sudoku", maze: "Maze" }[task] ?? task} to solve`);
     byId("board-help").textContent = help;
     this.cells = [];
     const rows = Array.from({ length: side }, (_, row) => {
@@ -55,11 +58,12 @@ export class Board {
     this.buildPad();
   }
 
-  /** Buttons for those without a keyboard: digits, or the tools of the maze. */
+  /** Buttons for those without a keyboard: the symbols, or the tools of the maze. */
   buildPad() {
-    if (this.task === "sudoku") {
-      const keys = [..."123456789"].map((digit) => [digit, digit, `Digit ${digit}`]);
-      this.pad.replaceChildren(...[...keys, [".", "⌫", "Erase"]].map(([value, text, label]) => {
+    if (!this.drawn) {
+      const [blank, ...symbols] = TASKS[this.task].symbols;
+      const keys = symbols.map((mark) => [mark, mark, `${/[0-9]/.test(mark) ? "Digit" : "Symbol"} ${mark}`]);
+      this.pad.replaceChildren(...[...keys, [blank, "⌫", "Erase"]].map(([value, text, label]) => {
         const button = make("button", { type: "button", text, "aria-label": label });
         button.addEventListener("click", () => this.set(this.active, value));
         return button;
@@ -83,7 +87,7 @@ export class Board {
   paint(cell) {
     const mark = this.puzzle[cell];
     const element = this.cells[cell];
-    if (this.task === "sudoku") element.textContent = mark === "." ? "" : mark;
+    if (!this.drawn) element.textContent = mark === TASKS[this.task].blank ? "" : mark;
     else {
       element.dataset.mark = MARKS[mark];
       element.textContent = mark === "S" || mark === "G" ? mark : "";
@@ -103,7 +107,8 @@ export class Board {
   }
 
   name(cell) {
-    const mark = MARKS[this.puzzle[cell]] ?? this.puzzle[cell];
+    const written = this.puzzle[cell] === TASKS[this.task].blank ? "blank" : this.puzzle[cell];
+    const mark = this.drawn ? MARKS[this.puzzle[cell]] : written;
     const wrong = this.cells[cell].classList.contains("wrong") ? ", conflicts" : "";
     this.cells[cell].setAttribute("aria-label", `${place(cell, this.side)}: ${mark}${wrong}`);
   }
@@ -120,7 +125,7 @@ export class Board {
   set(where, mark) {
     const cells = [...this.puzzle];
     for (const cell of [where].flat()) {
-      const old = mark === "S" || mark === "G" ? cells.indexOf(mark) : -1;
+      const old = this.drawn && (mark === "S" || mark === "G") ? cells.indexOf(mark) : -1;
       if (old >= 0) cells[old] = " ";
       cells[cell] = mark;
     }
@@ -152,20 +157,23 @@ export class Board {
     else if (event.key === "End") this.move(row * side + last);
     else if (event.key === "PageUp") this.move(column);
     else if (event.key === "PageDown") this.move(last * side + column);
-    else if (!(this.task === "sudoku" ? this.typeClue(event.key) : this.typeMark(event.key))) return;
+    else if (!(this.drawn ? this.typeMark(event.key) : this.typeClue(event.key))) return;
     event.preventDefault();
   }
 
-  /** A digit or a blank goes in and the next cell is active, so that a puzzle types in one go. */
+  /** A symbol or a blank goes in and the next cell is active, so that a puzzle types in one go. */
   typeClue(key) {
     const { active } = this;
-    if (/^[1-9]$/.test(key) || [".", "0", " ", "_"].includes(key)) {
-      this.set(active, /^[1-9]$/.test(key) ? key : ".");
-      this.move(Math.min(active + 1, 80));
+    const { blank, symbols, cells } = TASKS[this.task];
+    const meant = [key, key.toLowerCase(), key.toUpperCase()].find((mark) => [...symbols].includes(mark));
+    const mark = meant ?? ([".", "0", " ", "_"].includes(key) ? blank : null);
+    if (mark !== null) {
+      this.set(active, mark);
+      this.move(Math.min(active + 1, cells - 1));
     } else if (key === "Backspace") {
-      this.set(active, ".");
+      this.set(active, blank);
       this.move(Math.max(active - 1, 0));
-    } else if (key === "Delete") this.set(active, ".");
+    } else if (key === "Delete") this.set(active, blank);
     else return false;
     return true;
   }
@@ -187,7 +195,7 @@ export class Board {
     const cell = this.cells.indexOf(event.target);
     if (cell < 0) return;
     this.move(cell);
-    if (this.task !== "maze") return;
+    if (!this.drawn) return;
     event.target.releasePointerCapture?.(event.pointerId); // else a finger stays with its first cell
     this.drawing = this.stroke(cell);
     this.set(cell, this.drawing);

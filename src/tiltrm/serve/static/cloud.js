@@ -13,7 +13,8 @@ export function paintGrid(canvas, run, { tokens, entropy, differs, doubt }) {
   const size = width / run.side;
   context.fillStyle = colour("sheet");
   context.fillRect(0, 0, width, width);
-  const write = run.task === "maze" ? mazeCell : sudokuCell;
+  const write = run.task === "maze" ? mazeCell : gridCell;
+  const blank = run.symbols[1]; // of every task but the maze
   const inks = Object.fromEntries(
     ["ink", "answer", "doubt", "wrong", "wall", "route", "start", "goal", "sheet"].map((name) => [name, colour(name)]));
   const least = entropy ? surest(entropy) : 0;
@@ -21,11 +22,11 @@ export function paintGrid(canvas, run, { tokens, entropy, differs, doubt }) {
     const box = { x: (cell % run.side) * size, y: Math.floor(cell / run.side) * size, size };
     if (entropy && !run.given[cell]) wash(context, box, inks.doubt, warmth(entropy[cell], least));
     if (differs?.has(cell)) wash(context, box, inks.wrong, 0.3);
-    write(context, box, { token: tokens[cell], given: run.given[cell], symbol: run.symbols[tokens[cell]] ?? "", inks });
+    write(context, box, { token: tokens[cell], given: run.given[cell], symbol: run.symbols[tokens[cell]] ?? "", blank, inks });
     if (doubt?.has(cell)) ring(context, box, inks.wrong);
   }
   if (run.task === "maze") return;
-  rules(context, width, run.side);
+  rules(context, width, run.side, run.task.startsWith("sudoku") ? Math.sqrt(run.side) : run.side);
 }
 
 /**
@@ -51,8 +52,8 @@ function ring(context, { x, y, size }, ink) {
   context.strokeRect(x + size * 0.08, y + size * 0.08, size * 0.84, size * 0.84);
 }
 
-function sudokuCell(context, { x, y, size }, { given, symbol, inks }) {
-  if (!/[1-9]/.test(symbol)) return;
+function gridCell(context, { x, y, size }, { given, symbol, blank, inks }) {
+  if (!symbol || symbol === blank) return;
   context.fillStyle = given ? inks.ink : inks.answer;
   context.font = `${given ? 650 : 450} ${size * 0.56}px Inter, system-ui, sans-serif`;
   context.textAlign = "center";
@@ -79,9 +80,8 @@ function mazeCell(context, { x, y, size }, { symbol, inks }) {
   }
 }
 
-/** The lines of a Sudoku, boxes heavier. */
-function rules(context, width, side) {
-  const box = Math.sqrt(side);
+/** The lines of a grid, those between the boxes of a Sudoku heavier. */
+function rules(context, width, side, box) {
   for (const heavy of [false, true]) {
     context.strokeStyle = colour(heavy ? "rule" : "hair");
     context.lineWidth = heavy ? Math.max(1, width / 260) : 0.75;

@@ -7,6 +7,7 @@ import { askToken, buildForm, fillForm } from "./form.js";
 import { Replay } from "./replay.js";
 import { sketch } from "./sketch.js";
 import { freshState, readAddress, writeAddress } from "./state.js";
+import { blankPuzzle, learn } from "./tasks.js";
 
 const THEME = "tiltrm-theme";
 const SPOKEN = 2500; // milliseconds between two spoken reports of progress
@@ -32,9 +33,9 @@ function remember() {
 /** A state onto the page. */
 function show(next) {
   state = next;
-  document.querySelector(`[name=task][value=${state.task}]`).checked = true;
+  document.querySelector(`[name=task][value="${state.task}"]`).checked = true;
   board.show(state.task, state.puzzle);
-  byId("fault").textContent = /[^. ]/.test(state.puzzle) ? board.fault : "";
+  byId("fault").textContent = state.puzzle === blankPuzzle(state.task) ? "" : board.fault;
   fillForm(byId("form"), state.settings);
   listSamples();
   remember();
@@ -42,15 +43,24 @@ function show(next) {
 
 let bundled = { sudoku: [], maze: [] };
 
+const samplesOf = (task) => (Object.hasOwn(bundled, task) ? bundled[task] : []);
+
+/** Something to begin with: a sample, else a puzzle that the server makes, else an empty board. */
+async function beginning(task) {
+  const { puzzle: nothing, ...fresh } = freshState(task);
+  const puzzle = samplesOf(task)[0]?.puzzle ?? (await generate(task, 0).catch(() => nothing));
+  return { ...fresh, puzzle };
+}
+
 function listSamples() {
   const levels = new Map();
-  for (const { level, puzzle } of bundled[state.task]) {
+  for (const { level, puzzle } of samplesOf(state.task)) {
     if (!levels.has(level)) levels.set(level, make("optgroup", { label: level }));
     const group = levels.get(level);
     group.append(make("option", { value: puzzle, text: `${level} ${group.children.length + 1}` }));
   }
   byId("samples").replaceChildren(make("option", { value: "", text: "Choose a sample …" }), ...levels.values());
-  byId("samples").value = bundled[state.task].some(({ puzzle }) => puzzle === state.puzzle) ? state.puzzle : "";
+  byId("samples").value = samplesOf(state.task).some(({ puzzle }) => puzzle === state.puzzle) ? state.puzzle : "";
 }
 
 /** What went wrong, for eyes and ears; a missing token opens its field. */
@@ -155,10 +165,9 @@ function wireTheme() {
 }
 
 function wirePuzzle() {
-  byId("tasks").addEventListener("change", (event) => {
-    const fresh = freshState(event.target.value);
-    const puzzle = bundled[fresh.task][0]?.puzzle ?? fresh.puzzle;
-    show({ ...fresh, puzzle, settings: state.settings });
+  byId("tasks").addEventListener("change", async (event) => {
+    const next = await beginning(event.target.value);
+    if (event.target.checked) show({ ...next, settings: state.settings });
   });
   byId("samples").addEventListener("change", (event) => event.target.value && show({ ...state, puzzle: event.target.value }));
   byId("clear").addEventListener("click", () => {
@@ -196,6 +205,9 @@ async function copyCommand() {
 async function showModels() {
   try {
     const loaded = await models();
+    for (const task of learn(loaded)) {
+      byId("tasks").append(make("label", {}, make("input", { type: "radio", name: "task", value: task }), make("span", { text: task })));
+    }
     byId("model").textContent = loaded.map(({ name }) => name).join(", ");
     byId("model").hidden = !loaded.length;
     for (const radio of document.querySelectorAll("[name=task]")) {
@@ -227,14 +239,23 @@ async function open() {
     const linked = readAddress(location.hash);
     if (linked) show(linked);
   });
-  const linked = readAddress(location.hash);
-  const unreadable = !linked && location.hash.includes("task=");
+  const asked = location.hash;
+  const linked = readAddress(asked);
   show(linked ?? freshState());
   bundled = await samples().catch(() => bundled);
   if (linked) listSamples();
-  else if (!/[1-9]/.test(state.puzzle)) show({ ...state, puzzle: bundled[state.task][0]?.puzzle ?? state.puzzle });
-  if (unreadable) byId("fault").textContent = "This link holds no puzzle that can be read; here is a sample.";
+  else if (!/[1-9]/.test(state.puzzle)) show({ ...state, puzzle: samplesOf(state.task)[0]?.puzzle ?? state.puzzle });
   await showModels();
+  if (!linked) await showAsked(asked);
+}
+
+/** What only the loaded models make known: a link to a task of theirs, or which one to begin with. */
+async function showAsked(asked) {
+  const own = readAddress(asked);
+  const [first] = document.querySelectorAll("[name=task]:enabled");
+  if (own) show(own);
+  else if (asked.includes("task=")) byId("fault").textContent = "This link holds no puzzle that can be read; here is a sample.";
+  else if (first && !document.querySelector("[name=task]:checked:enabled")) show(await beginning(first.value));
 }
 
 byId("copy").addEventListener("click", copyCommand);

@@ -3,7 +3,8 @@
 
 export const TASKS = {
   sudoku: {
-    side: 9, cells: 81, blank: ".", symbols: ".123456789",
+    side: 9, cells: 81, blank: ".", symbols: ".123456789", alsoBlank: "0_*", skipped: /[\s|+\-\u2500-\u257f]/,
+    expected: "digits 1 to 9 and “.” for a blank", written: "“.” or “0”",
     help: "Type the clues, a dot for a blank; arrows move. Pasting a whole puzzle works too.",
   },
   maze: {
@@ -12,6 +13,20 @@ export const TASKS = {
   },
 };
 
+/** Learn the other grids that the server knows, the first of their symbols being the blank; their names. */
+export function learn(loaded) {
+  const fresh = loaded.filter(({ task, symbols }) => symbols && !Object.hasOwn(TASKS, task));
+  for (const { task, side, cells, symbols } of fresh) {
+    const written = `“${symbols[0]}”`;
+    TASKS[task] = {
+      side, cells, symbols, written, blank: symbols[0], alsoBlank: "", skipped: /\s/,
+      expected: `“${symbols.slice(1)}” and ${written} for a blank`,
+      help: `Type the clues, ${written} for a blank; arrows move. Pasting a whole puzzle works too.`,
+    };
+  }
+  return new Set(fresh.map(({ task }) => task));
+}
+
 /** A puzzle with nothing in it. */
 export const blankPuzzle = (task) => TASKS[task].blank.repeat(TASKS[task].cells);
 
@@ -19,19 +34,19 @@ export const blankPuzzle = (task) => TASKS[task].blank.repeat(TASKS[task].cells)
 export const place = (cell, side) => `row ${Math.floor(cell / side) + 1}, column ${(cell % side) + 1}`;
 
 /** Text as pasted -> the puzzle on one line; throws an Error of one sentence. */
-export const parse = (task, text) => (task === "sudoku" ? parseSudoku(text) : parseMaze(text));
+export const parse = (task, text) => (task === "maze" ? parseMaze(text) : parseGrid(TASKS[task], text));
 
-function parseSudoku(text) {
+function parseGrid({ side, cells: count, blank, symbols, alsoBlank, skipped, expected, written }, text) {
   let cells = "";
   for (const character of text) {
-    if (/[1-9]/.test(character)) cells += character;
-    else if (/[.0_*]/.test(character)) cells += ".";
-    else if (!/[\s|+\-\u2500-\u257f]/.test(character)) {
-      const where = cells.length < 81 ? place(cells.length, 9) : `cell ${cells.length + 1}`;
-      throw new Error(`Expected digits 1 to 9 and “.” for a blank, got “${character}” at ${where}.`);
+    if (symbols.includes(character)) cells += character;
+    else if (alsoBlank.includes(character)) cells += blank;
+    else if (!skipped.test(character)) {
+      const where = cells.length < count ? place(cells.length, side) : `cell ${cells.length + 1}`;
+      throw new Error(`Expected ${expected}, got “${character}” at ${where}.`);
     }
   }
-  if (cells.length !== 81) throw new Error(`Expected 81 cells, got ${cells.length}; write “.” or “0” for a blank.`);
+  if (cells.length !== count) throw new Error(`Expected ${count} cells, got ${cells.length}; write ${written} for a blank.`);
   return cells;
 }
 
@@ -52,7 +67,8 @@ function parseMaze(text) {
 
 /** The cells whose clues conflict, and one sentence that says why: {cells: Set, sentence}. */
 export function faults(task, puzzle) {
-  return task === "sudoku" ? sudokuFaults(puzzle) : mazeFaults(puzzle);
+  if (task === "sudoku") return sudokuFaults(puzzle);
+  return task === "maze" ? mazeFaults(puzzle) : { cells: new Set(), sentence: "" }; // of others the server knows the rules
 }
 
 function sudokuFaults(puzzle) {

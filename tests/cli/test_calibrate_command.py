@@ -1,0 +1,82 @@
+"""tiltrm calibrate: what it says, what it writes, and what it refuses before the work."""
+
+import json
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor
+
+from tiltrm.cli import calibrate_command
+from tiltrm.model import load
+from tiltrm.tasks import Sudoku
+
+TASK = Sudoku(2)
+PUZZLE, ANSWER = "1...3..2.1....2.", "1234341221434321"
+
+
+@pytest.fixture
+def data(tmp_path: Path) -> Path:
+    path = tmp_path / "val.csv"
+    path.write_text("source,question,answer,rating\n" + f"x,{PUZZLE},{ANSWER},1\n" * 120)
+    return path
+
+
+@pytest.fixture
+def sure_early(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every trajectory is sure of a wrong answer at 3, and then right at 5."""
+
+    def followed(_: Any, tokens: Tensor, steps: int, **__: Any) -> tuple[Tensor, Tensor]:
+        assert (len(tokens), steps) == (110, 9)
+        right = TASK.encode(ANSWER)
+        answers = torch.stack((right.roll(1), right))
+        return torch.tensor([3.0, 5.0]).expand(110, 2), answers.expand(110, 2, -1)
+
+    monkeypatch.setattr(calibrate_command, "follow", followed)
+
+
+@pytest.mark.usefixtures("sure_early")
+def test_the_threshold_is_said_and_written_where_asked(
+    tiltrm: Any, folder: str, data: Path, tmp_path: Path
+) -> None:
+    own = tmp_path / "own"
+    shutil.copytree(folder, own)
+    before = {path.name: path.read_bytes() for path in own.iterdir()}
+    asked = ("calibrate", "--model", own, "--data", data, "--puzzles", 110, "--outer-steps", 9)
+    code, out, err = tiltrm(*asked)
+    assert (code, err) == (0, "")
+    assert "decided above a halt logit of 3: one trajectory decides 110 of 110" in out
+    assert {path.name: path.read_bytes() for path in own.iterdir()} == before
+    code, out, err = tiltrm(*asked, "--write", "--json")
+    assert json.loads(out) == {
+        "above": 3.0, "puzzles": 110, "decided": 110, "wrong": 0, "wrong_in_the_end": 0,
+    }  # fmt: skip
+    assert (load(own).decide_above, load(own).decide_settled) == (3.0, True)
+    after = {path.name: path.read_bytes() for path in own.iterdir()}
+    assert {name for name in after if after[name] != before.get(name)} == {"config.json"}
+
+
+@pytest.mark.parametrize("model", ["sudoku-extreme", "nowhere"])
+def test_only_a_folder_of_ones_own_is_written(tiltrm: Any, data: Path, model: str) -> None:
+    code, out, err = tiltrm("calibrate", "--model", model, "--data", data, "--write")
+    assert (code, out, len(err.splitlines())) == (2, "", 1)
+    assert f"--write must go with a folder that import or train wrote, got {model}" in err
+
+
+@pytest.mark.parametrize(
+    ("flags", "said"),
+    [
+        (("--puzzles", 99), "expected at least 100 puzzles with answers, got 99"),
+        (("--puzzles", 0), "must be at least 1, got 0"),
+        (("--outer-steps", 0), "outer_steps must be"),
+        (("--outer-steps", 2), "expected puzzles that the model can solve"),
+    ],
+)
+def test_refused_in_one_sentence(
+    tiltrm: Any, folder: str, data: Path, flags: tuple[Any, ...], said: str
+) -> None:
+    code, out, err = tiltrm("calibrate", "--model", folder, "--data", data, *flags)
+    assert (code, out, len(err.splitlines())) == (2, "", 1)
+    assert said in err

@@ -1,0 +1,51 @@
+"""What a worker of a cluster is handed, and what it says where that does not do."""
+
+from pathlib import Path
+
+import pytest
+
+from tiltrm.errors import SettingsError
+from tiltrm.evaluate.worker import Worker, sources
+from tiltrm.provenance import release
+from tiltrm.tasks import adopt, by_name, registry
+from tiltrm.tasks.registry import Source
+
+from .toys import a_job
+
+FILE = b"from tiltrm.tasks import Grid\nTILES = Grid('tiles', 3, '.ab')\n"
+
+
+@pytest.fixture(autouse=True)
+def empty(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(registry, "_registered", {})
+
+
+def test_only_what_was_named_to_this_process_travels(tmp_path: Path) -> None:
+    """A job's task is a name that may come from anybody's checkpoint or store."""
+    path = tmp_path / "tiles.py"
+    path.write_bytes(FILE)
+    foreign = [a_job(task=name) for name in ("sudoku", f"{path}:TILES", "tiles")]
+    assert sources(foreign) == []
+    adopt(f"{path}:TILES")
+    assert sources(foreign) == [Source(str(path), "TILES", FILE)]
+
+
+def test_a_worker_knows_what_it_was_handed() -> None:
+    assert Worker("cpu", {}, [Source("tiles.py", "TILES", FILE)]).ready() == release()
+    assert by_name("tiles").side == 3
+
+
+@pytest.mark.parametrize(
+    ("source", "said"),
+    [
+        (Source("nowhere", "TASK", None), "nowhere: expected Python with a task, got ModuleNot"),
+        (Source("far.py", "TASK", b"open('/nowhere/table')"), "far.py: expected Python with a ta"),
+    ],
+)
+def test_a_machine_that_lacks_something_says_so(source: Source, said: str) -> None:
+    error = Worker("cpu", {}, [source]).ready()
+    assert isinstance(error, SettingsError)
+    assert str(error).startswith(said)
+    assert "on a machine of the cluster; a task there is one file that needs no others" in str(
+        error
+    )
