@@ -12,11 +12,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tiltrm import Exploration, SettingsError, explore, guides, methods, solve
+from tiltrm.diagnose.run import SMALL
 from tiltrm.errors import PuzzleError
 from tiltrm.explore import adaptive
 from tiltrm.explore.plan import Adaptive, Stage
 from tiltrm.model.base import step
 from tiltrm.model.trm import TRM
+from tiltrm.recipe import small_run
 from tiltrm.solver import KEYS, as_solution, solve_texts
 from tiltrm.tasks import Maze, Sudoku
 
@@ -167,6 +169,14 @@ def test_without_a_calibration_for_other_answers_they_must_be_settled(
     monkeypatch.setattr(methods, "by_halting", lambda *_, **names: given.update(names))
     methods.judges(known, None, None)
     assert given == {"settled": asked}
+
+
+def test_a_diagnosis_has_the_noise_of_its_task() -> None:
+    small, sudoku, maze = (small_run(name) for name in ("", "sudoku", "maze"))
+    assert small == sudoku
+    assert (maze.noise, maze.beta) == (0.5, 1.0)
+    assert (maze.particles, maze.outer_steps) == (SMALL.particles, SMALL.outer_steps)
+    assert small_run("maze", noise=0.1, particles=3).noise == 0.1
 
 
 def test_the_shortest_path_guides_mazes_alone(toy: TRM) -> None:

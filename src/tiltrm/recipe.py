@@ -5,6 +5,7 @@ from dataclasses import replace
 from functools import partial
 from typing import Any, NamedTuple
 
+from tiltrm.diagnose.run import SMALL
 from tiltrm.errors import SettingsError
 from tiltrm.explore import Exploration
 from tiltrm.explore.decide import Judge
@@ -63,3 +64,9 @@ def prepare(
         return Recipe(score, fixed=replace(FIXED[method], **set_))
     deciding = judges(model, halt_above, own().is_solved if rules else None)
     return Recipe(score, plan(set_, usual_plan(name)), deciding)
+
+
+def small_run(task: str, **given: Any) -> Exploration:
+    """A diagnosis's settings: a small cloud, noise and beta as `solve --method guided` has them."""
+    small = {"particles": SMALL.particles, "outer_steps": SMALL.outer_steps}
+    return Exploration.from_mapping(small | numbers("guided", given, task))

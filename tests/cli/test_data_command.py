@@ -73,6 +73,33 @@ def test_bad_rows_are_counted_and_named(tiltrm: Any, tmp_path: Path) -> None:
     assert "7 bad puzzles" in out
 
 
+def test_one_puzzle_is_one(tiltrm: Any, tmp_path: Path) -> None:
+    file = tmp_path / "puzzles.txt"
+    file.write_text(f"{GOOD}\n")
+    assert f"{file}: 1 puzzle of sudoku4, without answers\n" in tiltrm("data", file)[1]
+    file.write_text("11..............\n")
+    code, out, _ = tiltrm("data", file)
+    first, *_, last = out.splitlines()
+    assert (code, first) == (2, f"{file}: 1 puzzle")  # nobody knows of what
+    assert last == "1 bad puzzle; correct or drop it"
+
+
+def test_a_table_of_something_else_is_one_sentence(tiltrm: Any, tmp_path: Path) -> None:
+    file = tmp_path / "table.csv"
+    file.write_text("a,b\n1,2\n")
+    code, out, err = tiltrm("data", file)
+    assert (code, out, len(err.splitlines())) == (2, "", 1)
+    assert f"{file}: expected a CSV with a column 'question', got 'a,b" in err
+
+
+def test_digits_of_an_answer_are_no_clues(tiltrm: Any, tmp_path: Path) -> None:
+    file = tmp_path / "puzzles.csv"
+    file.write_text(f"question,answer\n{GOOD},{'1' * 16}\n")
+    code, _, err = tiltrm("data", file)
+    assert code == 2
+    assert "answer of puzzle 1: digits conflict: 1 twice in row 1" in err
+
+
 def test_a_wrong_answer_is_one_sentence(tiltrm: Any, tmp_path: Path) -> None:
     file = tmp_path / "puzzles.csv"
     file.write_text(f"question,answer\n{GOOD},2143341212344321\n")
@@ -88,7 +115,8 @@ def test_a_wrong_answer_is_one_sentence(tiltrm: Any, tmp_path: Path) -> None:
         (("--generate", "3"), "--out F"), (("--generate", "0", "--out", "x"), "got 0"),
         (("--out", "x"), "leave --out out"), (("f", "--seed", "0"), "leave --seed out"),
         (("f", "--generate", "1", "--out", "x"), "got 'f'"), ((".", "--task", "chess"), "chess"),
-        ((".",), "expected one of test"),
+        ((".",), "expected one of test, test.csv, test.csv.gz in this folder, got none; name the "
+         "file or folder itself"),
     ],
 )  # fmt: skip
 def test_nonsense_is_one_sentence(

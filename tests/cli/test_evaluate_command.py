@@ -4,9 +4,12 @@ import json
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
+from tests.evaluate.toys import a_job, a_shard
 
+from tiltrm.cli.evaluate_command import comparisons, figures
 from tiltrm.evaluate import Store, scale
 from tiltrm.evaluate import run as compute
 from tiltrm.tasks import Sudoku
@@ -224,3 +227,19 @@ def test_a_cluster_is_asked(
     command = ("evaluate", "--model", folder, "--data", data["test"], *SMALL, "--method", "guided")
     assert tiltrm(*command, *flags) == tiltrm(*command)
     assert asked == [wanted]
+
+
+def test_the_others_less_the_first() -> None:
+    """What is better than the first method named has a positive difference and its wins."""
+    base = a_shard(a_job("deterministic"), [0, 1], [1, 0])
+    (found,) = comparisons([base, a_shard(a_job(), [0, 1], [1, 1])])
+    assert (found.first, found.second) == ("guided", "deterministic")
+    assert (found.found.difference, found.found.wins, found.found.losses) == (0.5, 1, 0)
+
+
+def test_curves_of_the_oracle_are_its_own() -> None:
+    steps = {"exact_by_step": np.array([[0, 1], [0, 0]], bool),
+             "oracle_by_step": np.array([[1, 1], [0, 1]], bool)}  # fmt: skip
+    shard = a_shard(a_job(settings={"by_step": True}), [0, 1], [1, 0], **steps)
+    (curve,) = figures([shard])["by_step"]
+    assert (curve["exact"], curve["oracle"]) == ([0.0, 0.5], [0.5, 1.0])

@@ -33,6 +33,14 @@ def test_nonsense_gives_one_sentence(tiltrm: Any, arguments: tuple[str, ...]) ->
     assert err.startswith("tiltrm")
 
 
+def test_the_command_that_was_meant_answers(tiltrm: Any) -> None:
+    for words in (("solve", "--particles", "many"), ("import",), ("reproduce",),
+                  ("reproduce", "table1", "--quick", "--tiny"), ("solve", "--fly")):  # fmt: skip
+        assert tiltrm(*words)[2].startswith(f"tiltrm {words[0]}: ")
+    assert tiltrm("fly")[2].startswith("tiltrm: ")
+    assert tiltrm()[2].startswith("tiltrm: ")
+
+
 def test_a_shortened_flag_is_not_guessed(tiltrm: Any, folder: str) -> None:
     code, _, err = tiltrm("solve", "1" + "." * 15, "--model", folder, "--outer", "1")
     assert code == 2

@@ -9,10 +9,13 @@ from pathlib import Path
 
 import pytest
 
-from tiltrm.cli import main
+from tiltrm.cli import main, reproducing
+from tiltrm.cli.main import _parser
 from tiltrm.evaluate import Store, plans, tiny
-from tiltrm.evaluate.subject import examine
+from tiltrm.evaluate.subject import Subject, examine
 from tiltrm.report.catalogue import ITEMS
+from tiltrm.report.evidence import MAZE, SUDOKU
+from tiltrm.report.gather import shortened
 from tiltrm.report.names import NAMES
 
 Run = Callable[..., tuple[int, str, str]]
@@ -117,11 +120,106 @@ def test_a_half_full_store_is_drawn_as_far_as_it_goes(
     places = ("--store", tmp_path / "store", "--out", tmp_path / "out")
     code, out, err = tiltrm("reproduce", "table1", "frontier", "--tiny", "--draw-only", *places)
     assert (code, err) == (0, "")
-    assert "left out, since the store lacks something: frontier" in out
+    assert "left out, since the store or a file lacks something: frontier" in out
     assert contents(tmp_path / "store") == there
     files = contents(tmp_path / "out")
     assert "frontier.csv" not in files
     assert files["table1.csv"] != contents(everything / "out")["table1.csv"]
+
+
+@pytest.mark.parametrize("name", ["fig3", "fig5", "fig8", "all"])
+def test_drawing_only_computes_nothing(
+    tiltrm: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    """Nor does it write a page without a figure."""
+    monkeypatch.setattr(reproducing, "compute_jobs", lambda *_: pytest.fail("computed"))
+    store = tmp_path / "store"
+    places = ("--store", store, "--out", tmp_path / "out")
+    words = ("reproduce", name, "--tiny", "--draw-only", *places)
+    code, out, err = tiltrm(*words)
+    assert (code, out) == (2, "")
+    assert f"{store}: expected a store to draw from, got no such folder" in err
+    assert not store.exists()
+    store.mkdir()
+    code, _, err = tiltrm(*words)
+    assert code == 2
+    assert "too few for any item" in err
+    assert list((tmp_path / "out").iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("flag", "size"), [("--tiny", "tiny"), ("--quick", "quick"), ("--draw-only", "full")]
+)
+def test_every_flag_reaches_the_drawings(tmp_path: Path, flag: str, size: str) -> None:
+    metrics, scan = (tmp_path / name for name in ("metrics.jsonl", "scan.jsonl"))
+    given = ["reproduce", "fig8", flag, "--frontier-puzzles", "3", "--metrics", str(metrics),
+             "--metrics", "other", "--scan", str(scan)]  # fmt: skip
+    found = reproducing._evidence(_parser().parse_args(given), ["fig8"], Store(tmp_path))
+    assert (found.size, found.frontier, found.partial) == (size, 3, flag == "--draw-only")
+    assert (found.metrics, found.scan) == ((metrics, Path("other")), scan)
+
+
+MINE, MAZES = "50 of 2,000 puzzles of Sudoku-Extreme", "24 of 100 puzzles of Maze-Hard"
+
+
+@pytest.mark.parametrize(
+    ("size", "puzzles", "said"),
+    [
+        ("full", 50, [MINE]),
+        ("full", 2000, []),
+        ("quick", 50, [f"{MINE}; {MAZES}"]),
+        ("quick", 2000, [MAZES]),
+        ("quick", None, [f"400 of 2,000 puzzles of Sudoku-Extreme; {MAZES}"]),
+    ],
+)
+def test_a_frontier_of_ones_own_size_is_said(
+    size: str, puzzles: int | None, said: list[str]
+) -> None:
+    subjects = {
+        part: Subject("weights", "0" * 16, part, "data", "Test", "0" * 64, count)
+        for part, count in ((SUDOKU, 10_000), (MAZE, 1000))
+    }
+    found = shortened(size, subjects, puzzles)
+    assert [line for line in found if "frontier" in line] == [f"The frontier: {s}." for s in said]
+    assert size == "quick" or len(found) == len(said)
+
+
+def test_the_page_says_how_much_of_the_frontier(
+    everything: Path, tiltrm: Run, tmp_path: Path
+) -> None:
+    places = ("--store", everything / "store", "--out", tmp_path)
+    assert tiltrm("reproduce", "table1", "--tiny", "--frontier-puzzles", "3", *places)[0] == 0
+    html = contents(tmp_path)["index.html"].decode()
+    assert f"The frontier: 3 of {tiny.PUZZLES} puzzles of Sudoku-Extreme." in html
+
+
+SCAN = '{"kind": "scan", "step": 1, "guided": {"exact": 1}}\n'
+EVALUATION = '{"kind": "evaluation", "step": 1, "val": {"halt_accuracy": 1}}\n'
+
+
+@pytest.mark.parametrize(
+    ("flag", "text", "said"),
+    [
+        ("--scan", "", "expected at least one scan, got none"),
+        ("--scan", EVALUATION, "expected at least one scan, got none"),
+        ("--scan", SCAN, "unguided.exact"),
+        ("--metrics", EVALUATION, "val.halt_bce"),
+        ("--scan", None, "expected the record of a training run, got no file; name another"),
+        ("--metrics", None, "expected the record of a training run, got no file; name another"),
+    ],
+)
+def test_a_record_that_cannot_be_drawn_is_refused_before_computing(
+    tiltrm: Run, tmp_path: Path, flag: str, text: str | None, said: str
+) -> None:
+    record, store = tmp_path / "record.jsonl", tmp_path / "store"
+    if text is not None:
+        record.write_text(text)
+    places = ("--store", store, "--out", tmp_path / "out")
+    code, out, err = tiltrm("reproduce", "table1", "--tiny", flag, record, *places)
+    assert (code, out, len(err.splitlines())) == (2, "", 1)
+    assert said in err
+    assert (err.count(str(record)), "Errno" in err) == (1, False)
+    assert not store.exists()
 
 
 def test_settings_chosen_on_val_are_written_down_and_used(
@@ -141,6 +239,7 @@ def test_settings_chosen_on_val_are_written_down_and_used(
 
 def test_bad_input_is_one_sentence(tiltrm: Run, folder: str, tmp_path: Path) -> None:
     store = ("--store", tmp_path / "store")
+    (tmp_path / "store").mkdir()
     (tmp_path / "file").write_text("not a record\n")
     for wrong, said in (
         (("fig9",), "items are frontier"),
@@ -160,6 +259,7 @@ def test_bad_input_is_one_sentence(tiltrm: Run, folder: str, tmp_path: Path) -> 
         code, _, err = tiltrm("reproduce", *store, "--out", tmp_path / "out", *wrong)
         assert (code, len(err.splitlines())) == (2, 1), (wrong, err)
         assert said in err
+        assert err.startswith("tiltrm reproduce: ")
 
 
 def test_without_matplotlib_it_says_so_before_computing(

@@ -1,10 +1,13 @@
 """tiltrm train: what is wrong is named before anything is trained; the rest is in tests/train."""
 
+import re
+from importlib import resources
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from tiltrm.cli import main
 from tiltrm.train import loop
 
 
@@ -30,12 +33,25 @@ def test_the_task_is_named_not_its_presets(tiltrm: Any) -> None:
         (("--seed", "5", "--set", "seed=6"), "got seed again"),
         (("--steps", "5", "--set", "minutes=2"), "steps or minutes plan a run, got 5 and 2"),
         (("--set", "steps=5", "--set", "minutes=2"), "steps or minutes plan a run, got 5 and 2"),
+        (("--steps", "0"), "--steps must be above 0, got 0"),
+        (("--steps", "-3"), "--steps must be above 0, got -3"),
     ],
 )
 def test_nothing_that_is_given_is_dropped(tiltrm: Any, words: tuple[str, ...], said: str) -> None:
     code, out, err = tiltrm("train", "--task", "sudoku4", "--preset", "toy", *words)
     assert (code, out, len(err.splitlines())) == (2, "", 1)
     assert said in err
+
+
+def test_the_help_names_every_preset(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        main(["train", "--help"])
+    words = " ".join(capsys.readouterr().out.split())
+    folder = resources.files("tiltrm.train") / "presets"
+    presets = {file.name.removesuffix(".toml").partition("-")[2] for file in folder.iterdir()}
+    listed = re.search(r"--preset PRESET ([^.]*TOML file)", words)
+    assert listed is not None
+    assert presets <= set(re.findall(r"\w+", listed[1]))
 
 
 @pytest.mark.parametrize("place", ["set", "preset"])

@@ -49,6 +49,12 @@ def test_csv_reads_with_the_task_told_from_its_size(tmp_path: Path, task: Task, 
     assert len(read(tmp_path / name, limit=2)) == 2
 
 
+def test_a_limit_holds_for_text(tmp_path: Path) -> None:
+    path = tmp_path / "puzzles.txt"
+    path.write_text("1...3..2.1....2.\n" * 3)
+    assert len(read(path, limit=2)) == 2
+
+
 def test_a_file_is_compressed_or_not_whatever_its_name(tmp_path: Path) -> None:
     wanted = write_csv(tmp_path / "a.csv.gz", TOY)
     (tmp_path / "a.csv.gz").rename(tmp_path / "a.csv")

@@ -7,12 +7,13 @@ import pytest
 import torch
 
 from tiltrm.data import Puzzles
-from tiltrm.evaluate.measure import ByStep
+from tiltrm.evaluate.measure import ByStep, Outcome
+from tiltrm.evaluate.measure import columns as measured
 from tiltrm.explore import Exploration, chunks, explore
 from tiltrm.explore import run as exploring
 from tiltrm.explore.guides import halting
 
-from .toys import Wells
+from .toys import TASK, Wells
 
 CLOUD = Exploration(particles=6, noise=0.5, outer_steps=8, entropy_every=0, beta=0.5)
 WAYS: dict[str, dict[str, Any]] = {
@@ -84,3 +85,13 @@ def test_a_dead_cloud_is_never_right(puzzles: Puzzles) -> None:
     watch = watched(model, puzzles, replace(CLOUD, on_degenerate="abstain"))
     assert not watch.exact.any()
     assert not watch.oracle.any()
+
+
+def test_an_answer_against_the_rules_is_not_valid(puzzles: Puzzles) -> None:
+    answers = puzzles.labels().clone()
+    answers[0, 0] = 2 + (answers[0, 0] - 1) % 4
+    one = torch.ones(12)
+    outcome = Outcome(answers, one, one, one, one, ["budget"] * 12)
+    found = measured(outcome, TASK, puzzles.questions, puzzles.labels(), torch.arange(12),
+                     torch.device("cpu"))  # fmt: skip
+    assert found["valid"].tolist() == [False] + [True] * 11  # type: ignore[union-attr]

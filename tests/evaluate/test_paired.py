@@ -86,3 +86,8 @@ def test_no_difference_is_not_certainty() -> None:
     low, high = interval(np.zeros(100))
     assert low < 0 < high
     assert high < 0.03
+
+
+def test_the_interval_ends_where_a_difference_must() -> None:
+    assert interval(np.array([1.0]))[1] == 1.0
+    assert interval(np.array([-1.0]))[0] == -1.0

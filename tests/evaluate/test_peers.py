@@ -1,5 +1,6 @@
 """The methods give what the solver gives, whatever fold or chunk a puzzle is in."""
 
+import math
 from collections.abc import Mapping
 from typing import Any
 
@@ -8,12 +9,12 @@ import torch
 from torch import Tensor
 
 from tiltrm.data import Puzzles
-from tiltrm.evaluate import METHODS, do
+from tiltrm.evaluate import METHODS, do, peers
 from tiltrm.evaluate.measure import Outcome
 from tiltrm.evaluate.measure import columns as measured
 from tiltrm.evaluate.options import complete
 from tiltrm.evaluate.peers import exploration, guide_of
-from tiltrm.explore import adaptive, cloud, explore
+from tiltrm.explore import adaptive, cloud, explore, guides
 from tiltrm.explore import run as exploring
 from tiltrm.explore.plan import Adaptive, Stage
 from tiltrm.methods import views_of
@@ -194,3 +195,36 @@ def test_mazes_are_judged_three_ways() -> None:
     assert found["shortest"].tolist() == [True, True, False, False]
     assert found["valid"].tolist() == [True, True, True, False]
     assert found["cell_right"].shape == (4, 0)
+
+
+def test_halt_first_waits_for_its_threshold(puzzles: Puzzles) -> None:
+    wanted = Countdown().wanted(puzzles.questions)
+    for above in (0, 2):
+        found = columns(Countdown(), puzzles, "halt_first", noise=0.0, halt_above=float(above),
+                        outer_steps=18)  # fmt: skip
+        steps = [3 * math.ceil((int(n) + above) / 3) for n in wanted]
+        assert found["outer_steps"].tolist() == steps
+
+
+def test_symmetry_goes_as_deep_as_it_is_told(toy: TRM, puzzles: Puzzles) -> None:
+    found = columns(toy, puzzles, "symmetry", copies=2, outer_steps=5)
+    assert found["evaluations"].tolist() == [2 * 5 * 3] * 12
+
+
+def test_what_the_growing_clouds_are_asked_with(
+    model: Wells, puzzles: Puzzles, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Adaptive with the guide that is named; halt-first without tilt and resampling."""
+    seen: list[Any] = []
+    real, guide = peers.solve_adaptively, guides.residual()
+
+    def solve(*given: Any, **more: Any) -> Any:
+        seen.append((given[3], more.get("guide")))
+        return real(*given, **more)
+
+    monkeypatch.setattr(peers, "solve_adaptively", solve)
+    monkeypatch.setattr(peers, "guide_of", lambda *_: guide)
+    columns(model, puzzles, "adaptive")
+    assert seen.pop()[1] is guide
+    columns(model, puzzles, "halt_first")
+    assert (seen[0][0].beta, seen[0][0].resample_below) == (0.0, 0.0)

@@ -57,6 +57,8 @@ def test_what_was_chosen_is_run() -> None:
     by_method = {job.method: job.options for job in jobs}
     assert (by_method["guided"]["noise"], by_method["guided"]["beta"]) == (0.4, 0.5)
     assert (by_method["unguided"]["noise"], by_method["unguided"]["particles"]) == (0.4, 8)
+    deep = plans.table1(SUBJECTS["sudoku"], "quick", {"outer_steps": 24})
+    assert {job.options["outer_steps"] for job in deep} == {24}
 
 
 def test_the_frontier_has_every_method() -> None:
@@ -101,7 +103,8 @@ def test_a_limit_beyond_the_puzzles_is_no_limit() -> None:
 def test_seeds_are_for_what_is_random() -> None:
     subject = SUBJECTS["sudoku4"]
     assert len(plans.jobs(subject, "deterministic", seeds=5, folds=2)) == 2
-    assert len(plans.jobs(subject, "guided", seeds=5, folds=2)) == 10
+    for method in ("guided", "unguided", "ptrm", "halt_first", "symmetry", "adaptive"):
+        assert len(plans.jobs(subject, method, seeds=5, folds=2)) == 10
 
 
 @pytest.mark.parametrize(

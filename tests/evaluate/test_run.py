@@ -1,6 +1,7 @@
 """Whatever is killed, resumed or reordered, the tables are the same to the byte."""
 
 import json
+import sys
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -178,7 +179,7 @@ def test_what_only_the_model_can_tell_is_told_before_anything_is_computed(
 def test_too_many_views_are_told_before_anything_is_computed(
     files: tuple[str, str], model: Wells
 ) -> None:
-    (job,) = plans.jobs(examine(*files, "Test"), "adaptive", {"turned": True})
+    (job,) = plans.jobs(examine(*files, "Test"), "symmetry", {"copies": 9})
     check(job, model)
     with pytest.raises(SettingsError, match="symmetries of maze"):
         check(replace(job, task="maze"), model)
@@ -192,3 +193,36 @@ def test_do_is_a_function_of_the_job(
         for name, column in one.items():
             if isinstance(column, torch.Tensor):
                 assert torch.equal(column, other[name]), name  # type: ignore[arg-type]
+
+
+def test_a_shard_names_its_puzzles_by_their_rows(model: Wells, puzzles: Puzzles) -> None:
+    job = plans.jobs(a_subject(12), "deterministic", {"outer_steps": 2}, folds=3)[1]
+    assert do(job, model, puzzles)["puzzle"].tolist() == [1, 4, 7, 10]  # type: ignore[union-attr]
+
+
+def test_the_same_weights_stepped_otherwise_are_another_model(toy: TRM) -> None:
+    other = TRM(replace(toy.config, inner_steps=3))
+    other.load_state_dict(toy.state_dict())
+    other.decide_above = toy.decide_above
+    assert fingerprint(other) != fingerprint(toy)
+
+
+def test_a_diagnosis_has_the_settings_of_its_job(
+    model: Wells, puzzles: Puzzles, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class AskedError(Exception):
+        """Carries nothing: the diagnosis is not made."""
+
+    def diagnose(*_: Any, settings: Any, **more: Any) -> None:
+        assert (settings.noise, settings.beta) == (0.7, 0.6)
+        assert (settings.particles, settings.outer_steps) == (3, 5)
+        assert (more["seed"], more["rooted"], more["noises"]) == (4, 1, (0.2,))
+        assert list(more["guides"]) == ["halting", "residual"]
+        raise AskedError
+
+    own = {"particles": 3, "outer_steps": 5, "noise": 0.7, "beta": 0.6, "rooted": 1,
+           "noises": [0.2], "guides": ["halting", "residual"]}  # fmt: skip
+    job = replace(plans.jobs(a_subject(12), "diagnose", own)[0], seed=4)
+    monkeypatch.setattr(sys.modules["tiltrm.evaluate.run"], "diagnose", diagnose)
+    with pytest.raises(AskedError):
+        do(job, model, puzzles)

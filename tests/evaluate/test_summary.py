@@ -45,10 +45,11 @@ def test_means_and_deviations_over_seeds_and_folds() -> None:
     assert (guided.puzzles, guided.runs, guided.split) == (6, 4, "Test")
     assert base.exact == pytest.approx(spread([1 / 3, 2 / 3]))
     assert (base.oracle, base.runs) == (None, 2)
-    # DF: puzzles 2 and 4 in fold 0, 5 in fold 1.
-    assert guided_df.exact == pytest.approx(spread([0.5, 1.0, 0.5, 0.0]))
-    assert guided_df.oracle == pytest.approx(spread([1.0, 0.0, 1.0, 0.0]))
-    assert guided_df.evaluations == pytest.approx(spread([7.5, 9.0, 3.0, 0.0]))
+    # DF: puzzles 2 and 4 in fold 0, 5 in fold 1, and each of them counts the same.
+    assert guided_df.exact == pytest.approx((3 / 6, statistics.stdev([0.5, 1.0, 0.5, 0.0])))
+    assert guided_df.oracle == pytest.approx((4 / 6, statistics.stdev([1.0, 0.0, 1.0, 0.0])))
+    spent = 7 + 8 + 9 + 2 + 4 + 0, statistics.stdev([7.5, 9.0, 3.0, 0.0])
+    assert guided_df.evaluations == pytest.approx((spent[0] / 6, spent[1]))
     assert (guided_df.puzzles, guided_df.split) == (3, "DF")
     assert base_df.exact == (0.0, 0.0)
 
@@ -119,7 +120,7 @@ def test_curves() -> None:
         spread([float(a.mean()) for a in alone if a is not None])
     )
     assert (curve.oracle, curve.split, failed.split) == ((), "Test", "DF")
-    assert failed.exact[0] == pytest.approx(spread([0.5, 1.0, 0.5, 1.0]))
+    assert failed.exact[0] == pytest.approx((4 / 6, statistics.stdev([0.5, 1.0, 0.5, 1.0])))
 
 
 def test_a_run_that_was_recorded_twice_is_one_run() -> None:
@@ -151,7 +152,8 @@ def test_a_title_says_what_is_not_usual() -> None:
     assert named("sudoku", stages=[[1, 8], [2, 4, True, 0.7], [2, 4, True, 0.7]], turned=False) == (
         "adaptive, not turned, 1x8 2x4@0.7+*2"
     )
-    assert named("sudoku4", turned=True) == "adaptive, turned"
+    assert named("sudoku4", turned=True) == named("sudoku4") == "adaptive"
+    assert named("maze", turned=True) == "adaptive, turned"
     assert named("maze", beta=2, halt_above=1) == "adaptive, beta 2.0, halt_above 1.0"
 
 

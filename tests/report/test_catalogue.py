@@ -30,4 +30,11 @@ def test_curves_are_drawn_before_the_mazes_are_computed(tmp_path: Path, evidence
     assert "Maze-Hard is left out, since it is not computed yet." in sheet.notes
     assert ITEMS["fig5"].within(replace(bare, metrics=())) is None
     assert ITEMS["fig3"].within(bare) is None  # its Sudoku is lacking too
+    alone = replace(bare, subjects={}, absent={MAZE: "no mazes here"})
+    assert ITEMS["fig5"].within(alone) is not None
+    assert ITEMS["fig5"].within(replace(alone, metrics=())) is None
+    assert evidence.scan is not None
+    assert ITEMS["fig5"].within(replace(alone, metrics=(evidence.scan,))) is None  # no curves
+    assert ITEMS["fig8"].within(alone) is not None
+    assert ITEMS["fig8"].within(replace(alone, scan=None)) is None
     assert MAZE in ITEMS["fig5"].within(evidence).subjects  # type: ignore[union-attr]

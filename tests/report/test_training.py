@@ -76,6 +76,20 @@ def test_steps_are_drawn_from_0_with_their_thousands(tmp_path: Path, evidence: E
     assert {"0", "2,000", "8,000"} <= set(shown)
 
 
+@pytest.mark.parametrize("settings", [None, [], {"task": None}])
+def test_a_run_that_does_not_say_its_task_has_the_name_of_its_folder(
+    tmp_path: Path, settings: object
+) -> None:
+    path = tmp_path / "metrics.jsonl"
+    lines = [
+        {"kind": "start", "step": 0, "settings": settings},
+        {"kind": "evaluation", "step": 1, "val": {"halt_bce": 0.3, "halt_accuracy": 0.9}},
+    ]
+    path.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    _, rows, _ = training.curves([path])
+    assert {row[1] for row in rows} == {tmp_path.name}
+
+
 def test_a_record_without_its_numbers(tmp_path: Path) -> None:
     path = tmp_path / "metrics.jsonl"
     path.write_text('{"kind": "evaluation", "step": 3}\n')

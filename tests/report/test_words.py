@@ -7,7 +7,9 @@ from typing import Any
 
 import numpy as np
 import pytest
+import torch
 
+from tiltrm.diagnose.entropy import Uncertainty
 from tiltrm.evaluate.paired import Paired
 from tiltrm.evaluate.shards import Shard
 from tiltrm.evaluate.summary import DF, Spread
@@ -23,6 +25,7 @@ from tiltrm.report import (
     table1,
     training,
 )
+from tiltrm.report.book import compared
 from tiltrm.report.catalogue import ITEMS
 from tiltrm.report.evidence import MAZE, SUDOKU, SWEEP, Evidence, axes
 from tiltrm.report.evidence import table1 as table_jobs
@@ -268,6 +271,26 @@ def test_fig4_abstains_by_the_entropy_at_the_end(evidence: Evidence) -> None:
     assert kept[0] == kept[1]
     ranked = doubt.uncertainty(shards, None).figures()["token_auroc"]["terminal"]
     assert f"Test: token AUROC {ranked:.3f}" in doubt.fig4(evidence).panels[-1].spoken
+
+
+def fold(*entropies: float) -> Uncertainty:
+    """Puzzles of one free cell, all of them right."""
+    found, value = Uncertainty(), torch.tensor(entropies)[:, None]
+    right = torch.ones_like(value, dtype=torch.bool)
+    found.add(value, value, right, right, right)
+    return found
+
+
+def test_fig4_counts_the_folds_that_keep_nothing() -> None:
+    """They are part of the coverage; those without a puzzle are not."""
+    whole, none, some = fold(*[0.1] * 19, 0.9), fold(0.8, 0.9), fold(0.1, 0.9)
+    line = doubt._compared(DF, [none, some, Uncertainty()], [whole] * 3)[1]
+    assert line.what.startswith("DF, solved of the 25 % kept below the top tenth of Test's H")
+    assert line.what.endswith(" (in 1 of 2 folds none)")
+    assert (line.ours, line.our_spread) == (100.0, None)
+    line = doubt._compared(DF, [none, none], [whole] * 2)[1]
+    assert line.what.startswith("DF, solved of the 0 % kept")
+    assert compared(line) == ("99.7 ± 0.3 %", "–", "–")
 
 
 def test_fig6_leaves_no_tilt_at_all_out_of_the_swing(evidence: Evidence) -> None:

@@ -12,8 +12,10 @@ pytest.importorskip("fastapi", reason="the extra [serve] is not installed")
 pytest.importorskip("prometheus_client", reason="the extra [serve] is not installed")
 
 
+from tiltrm.diagnose import diagnose
 from tiltrm.methods import METHODS
 from tiltrm.model.trm import TRM
+from tiltrm.recipe import small_run
 from tiltrm.solver import solve_texts
 from tiltrm.tasks import Sudoku
 
@@ -186,10 +188,12 @@ def test_facts(service: Service) -> None:
     assert 'tiltrm_puzzles_total{outcome="solved"}' in service.ask("/metrics")[2]
 
 
-def test_a_few_puzzles_are_diagnosed(service: Service) -> None:
+def test_a_few_puzzles_are_diagnosed_as_by_the_command(service: Service, toy: TRM) -> None:
     status, _, report = service.ask("/v1/diagnose", {"puzzles": TEXTS[:2], "task": "sudoku4"})
     assert status == 200
-    assert {"verdict", "reasons", "suggested", "certainty"} <= set(report)
+    own = {"task": Sudoku(2), "settings": small_run("sudoku4")}
+    same = diagnose(toy, Sudoku(2).encode_all(TEXTS[:2]), None, **own)
+    assert report == json.loads(same.as_json())
     status, _, refused = service.ask("/v1/diagnose", {"puzzles": ["x"], "task": "sudoku4"})
     assert status == 422
     assert "expected" in refused["error"]

@@ -95,6 +95,7 @@ def main(folder: Path, trials: int) -> None:
         os.waitpid(child, 0)
         acknowledged = last_value(readable)
         os.close(readable)
+        usual *= 1.25 if acknowledged is None else 0.9  # the machine may have become slower
         value = check(folder, value if acknowledged is None else acknowledged)
     print(value)
 

@@ -97,7 +97,10 @@ def _report(path: str | Path, task: Task | None) -> dict[str, Any]:
 
 
 def _report_bad(path: str | Path, task: Task | None, error: DataError) -> dict[str, Any]:
-    """The same for a file with bad puzzles. Where the questions are fine, the error stands."""
+    """The same for a file with bad puzzles.
+
+    The error stands where the questions are fine, and where none is and it is about the file.
+    """
     entries = read_lines(Path(path), task) if os.path.isfile(path) else []
     results = [result for _, result in entries]
     bad = [
@@ -105,7 +108,7 @@ def _report_bad(path: str | Path, task: Task | None, error: DataError) -> dict[s
         for number, result in enumerate(results, 1)
         if isinstance(result, PuzzleError)
     ]
-    if not bad:
+    if not bad or (len(bad) == len(results) and not _of_a_puzzle(error)):
         raise error
     cells = {len(result) for result in results if not isinstance(result, PuzzleError)}
     found = task or next((known for known in STANDARD if known.cells in cells), None)
@@ -115,15 +118,26 @@ def _report_bad(path: str | Path, task: Task | None, error: DataError) -> dict[s
     }  # fmt: skip
 
 
+def _of_a_puzzle(error: BaseException | None) -> bool:
+    """Whether it began with one of them."""
+    return isinstance(error, PuzzleError) or (error is not None and _of_a_puzzle(error.__cause__))
+
+
 def _words(report: dict[str, Any]) -> str:
     """The report for a person."""
     answers = {True: ", with answers", False: ", without answers", None: ""}[report["answers"]]
-    lines = [f"{report['file']}: {report['puzzles']:,} puzzles of {report['task']}{answers}"]
+    task = "" if report["task"] is None else f" of {report['task']}"
+    lines = [f"{report['file']}: {_counted(report['puzzles'], 'puzzle')}{task}{answers}"]
     if report["sha256"]:
         lines += [f"split: {report['split'] or 'none that has a name'}"]
         lines += [f"sha256: {report['sha256']}"]
     bad = report["bad"]
     lines += [f"puzzle {row['puzzle']}: {row['error']}" for row in bad[:SHOWN]]
     if bad:
-        lines += [f"{len(bad):,} bad puzzles; correct or drop them"]
+        it = "it" if len(bad) == 1 else "them"
+        lines += [f"{_counted(len(bad), 'bad puzzle')}; correct or drop {it}"]
     return "\n".join(lines)
+
+
+def _counted(count: int, what: str) -> str:
+    return f"{count:,} {what}{'' if count == 1 else 's'}"

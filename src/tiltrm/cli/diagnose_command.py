@@ -2,7 +2,6 @@
 
 import argparse
 from pathlib import Path
-from typing import Any
 
 from tiltrm.cli.flags import TASKS
 from tiltrm.cli.progress import Bar
@@ -11,9 +10,9 @@ from tiltrm.device import choose
 from tiltrm.diagnose import Report, diagnose
 from tiltrm.diagnose.run import SMALL
 from tiltrm.errors import DataError, SettingsError
-from tiltrm.explore import Exploration
-from tiltrm.methods import numbers, parse_guide
+from tiltrm.methods import parse_guide
 from tiltrm.model import load
+from tiltrm.recipe import small_run
 from tiltrm.report.page import page
 from tiltrm.report.write import writable
 from tiltrm.solver import task_of
@@ -50,7 +49,8 @@ def run(arguments: argparse.Namespace) -> int:
     task = task_of(model, arguments.task)
     if arguments.puzzles < 1:
         raise SettingsError(f"--puzzles must be at least 1, got {arguments.puzzles}")
-    settings = _settings(arguments, task.name)
+    given = ("noise", "beta", "particles", "outer_steps")
+    settings = small_run(task.name, **{name: getattr(arguments, name) for name in given})
     names = arguments.guide or ["halting"]
     guides = {name: parse_guide(name, model, lambda: task) for name in names}
     puzzles = read(arguments.data, task, limit=arguments.puzzles)
@@ -68,15 +68,6 @@ def run(arguments: argparse.Namespace) -> int:
         if not arguments.json:
             print(f"  the figures are in {arguments.out / PAGE}")
     return 0
-
-
-def _settings(arguments: argparse.Namespace, task: str) -> Exploration:
-    """The small run at the noise and beta that `solve --method guided` would take."""
-    given: dict[str, Any] = {
-        name: getattr(arguments, name) for name in ("noise", "beta", "particles", "outer_steps")
-    }
-    small = {"particles": SMALL.particles, "outer_steps": SMALL.outer_steps}
-    return Exploration.from_mapping(small | numbers("guided", given, task))
 
 
 def _write(report: Report, folder: Path) -> None:

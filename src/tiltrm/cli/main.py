@@ -45,27 +45,29 @@ class Parser(argparse.ArgumentParser):
 def main(argv: Sequence[str] | None = None) -> int:
     """Run `tiltrm ARGV` and return the exit code."""
     _ready_streams()
-    name = "tiltrm"
+    arguments = argparse.Namespace(command=None)  # has its command before its flags are read
     try:
-        arguments = _parser().parse_args(argv)
-        name = f"tiltrm {arguments.command}"
+        _parser().parse_args(argv, arguments)
         if ":" in (getattr(arguments, "task", None) or ""):
             arguments.task = adopt(arguments.task).name
         code: int = arguments.run(arguments)
         sys.stdout.flush()  # when Python ends, it is too late for an answer
         return code
     except TiltrmError as error:
-        _say(f"{name}: {error}")
+        _say(arguments, str(error))
         return BAD_INPUT
     except BrokenPipeError:  # the reader went away (`| head`)
         _drop_output()
         return 0
     except OSError as error:  # a full disk, most of all
-        _say(f"{name}: expected to read and write, got: {error}; make room or name another place")
+        _say(
+            arguments,
+            f"expected to read and write, got: {error}; make room or name another place",
+        )
         _drop_output()
         return BAD_INPUT
     except KeyboardInterrupt:
-        _say(f"{name}: interrupted")
+        _say(arguments, "interrupted")
         return INTERRUPTED
 
 
@@ -82,9 +84,11 @@ def _ready_streams() -> None:
             stream.reconfigure(errors="replace")
 
 
-def _say(sentence: str) -> None:
+def _say(arguments: argparse.Namespace, sentence: str) -> None:
+    """In the name of the command, where there is one."""
+    name = " ".join(filter(None, ("tiltrm", arguments.command)))
     with suppress(OSError):  # there is nobody else to tell
-        print(sentence, file=sys.stderr)
+        print(f"{name}: {sentence}", file=sys.stderr)
 
 
 def _drop_output() -> None:

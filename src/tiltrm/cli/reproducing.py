@@ -1,6 +1,7 @@
 """The work behind `tiltrm reproduce`: who is asked, what is missing, and what is drawn of it."""
 
 import argparse
+import os
 import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -45,18 +46,19 @@ def reproduce(arguments: argparse.Namespace) -> int:
     seen = {name: evidence if whole else ITEMS[name].within(evidence) for name in names}
     left_out = [name for name in names if seen[name] is None]
     if left_out:
-        print(f"left out, since the store lacks something: {', '.join(left_out)}")
+        print(f"left out, since the store or a file lacks something: {', '.join(left_out)}")
     if len(left_out) == len(names):
         raise DataError(
             f"{store.folder}: expected results to draw, got too few for any item; compute them "
-            "first, without --draw-only"
+            "first, without --draw-only, and for fig8 give --scan"
         )
     sheets = [ITEMS[name].draw(own) for name, own in seen.items() if own is not None]
     said = described(evidence.subjects)
     if evidence.chosen:
         said.append(f"Guided has the settings chosen on {VAL}: {_settings(evidence.chosen)}.")
     commands = {name: _command(arguments, name) for name in names}
-    cover = Cover(said, shortened(evidence.size, evidence.subjects), commands)
+    left = shortened(evidence.size, evidence.subjects, evidence.frontier)
+    cover = Cover(said, left, commands)
     files = write(sheets, cover, arguments.out)
     print(f"{len(files)} files; the page is {arguments.out / PAGE}")
     return 0
@@ -100,8 +102,19 @@ def _check(arguments: argparse.Namespace) -> None:
         )
     if arguments.choose and arguments.val is None:
         raise SettingsError("--choose needs puzzles to choose on, got none; name them with --val")
+    if arguments.draw_only and not os.path.isdir(arguments.store):
+        raise DataError(
+            f"{arguments.store}: expected a store to draw from, got no such folder; name another, "
+            "or leave --draw-only out"
+        )
     for path in (*arguments.metrics, *([arguments.scan] if arguments.scan else [])):
-        training.records(path)
+        if not path.is_file():
+            raise DataError(
+                f"{path}: expected the record of a training run, got no file; name another"
+            )
+    training.curves(arguments.metrics)
+    if arguments.scan:
+        training.scanned(arguments.scan)
     if not arguments.compute_only:
         writable(arguments.out)
         with styled():

@@ -34,9 +34,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "with torchrun."
     )
     parser.add_argument("--task", default="sudoku", help=f"{TASKS} (sudoku)")
-    parser.add_argument(
-        "--preset", default="fast", help="fast, paper, fresh (mazes), or a TOML file"
-    )
+    parser.add_argument("--preset", default="fast", help="fast, paper, fresh (mazes), toy "
+                        "(sudoku4), small (any task), or a TOML file")  # fmt: skip
     parser.add_argument("--data", help="training puzzles with answers; else the public set")
     parser.add_argument("--val", help="validation puzzles; else a tenth of the training puzzles")
     parser.add_argument("--out", type=Path, help="folder of the run; else runs/TASK-PRESET")
@@ -112,7 +111,7 @@ def _settings(arguments: argparse.Namespace) -> "Settings":
     if arguments.minutes is not None:
         values["minutes"] = _positive("--minutes", arguments.minutes)
     if arguments.steps is not None:
-        values |= {"steps": arguments.steps, "minutes": 0.0}
+        values |= {"steps": int(_positive("--steps", arguments.steps)), "minutes": 0.0}
     if arguments.seed is not None:
         values["seed"] = arguments.seed
     given = [name for name in ("minutes", "steps", "seed") if getattr(arguments, name) is not None]

@@ -18,6 +18,7 @@ class Puzzles:
     answers: Tensor | None = None  # (puzzle, cell) uint8
     ratings: Tensor | None = None  # (puzzle,) int64: how hard, as the dataset says
     sources: tuple[str, ...] | None = None  # one word a puzzle: the list it comes from
+    file: str | None = None  # that they were read from, for errors
 
     def __post_init__(self) -> None:
         shape = (len(self.questions), self.task.cells)
@@ -50,5 +51,8 @@ class Puzzles:
     def labels(self) -> Tensor:
         """The answers, or a DataError where the file had none."""
         if self.answers is None:
-            raise DataError("expected puzzles with answers, got none; read a file that has them")
+            where = "" if self.file is None else f"{self.file}: "
+            raise DataError(
+                f"{where}expected puzzles with answers, got none; read a file that has them"
+            )
         return self.answers

@@ -3,6 +3,7 @@
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from itertools import chain
 from pathlib import Path
 
@@ -32,16 +33,22 @@ def read(
     path = _locate(path_or_name, split, default)
     with _naming(path):
         if os.path.isdir(path):
-            return npy.read(path, task, limit)
-        first, lines = _open(path)
-        if table.is_header(first):
-            return table.read(lines, task, limit)
-        if "," in first.partition("#")[0]:  # no puzzle has a comma, but a comment may
-            raise DataError(f"expected a CSV with a column 'question', got {first[:80]!r}")
-        if task is None:
-            whole = list(lines)
-            return text.read(whole, guess.by_lines(whole), limit)
-        return text.read(lines, task, limit)
+            found = npy.read(path, task, limit)
+        else:
+            found = _read_file(path, task, limit)
+    return replace(found, file=str(path))
+
+
+def _read_file(path: Path, task: Task | None, limit: int | None) -> Puzzles:
+    first, lines = _open(path)
+    if table.is_header(first):
+        return table.read(lines, task, limit)
+    if "," in first.partition("#")[0]:  # no puzzle has a comma, but a comment may
+        raise DataError(f"expected a CSV with a column 'question', got {first[:80]!r}")
+    if task is None:
+        whole = list(lines)
+        return text.read(whole, guess.by_lines(whole), limit)
+    return text.read(lines, task, limit)
 
 
 @contextmanager
@@ -77,7 +84,10 @@ def _in_folder(folder: Path, split: str | None, default: str) -> Path:
         if os.path.exists(choice):
             return choice
     wanted = ", ".join(choice.name for choice in choices)
-    raise DataError(f"{folder}: expected one of {wanted} in this folder, got none; name a split")
+    raise DataError(
+        f"{folder}: expected one of {wanted} in this folder, got none; name the file or folder "
+        "itself"
+    )
 
 
 def _open(path: files.Name) -> tuple[str, Iterator[str]]:

@@ -19,7 +19,7 @@ SHARES = ("exact", "oracle", "shortest", "valid")
 
 
 class Spread(NamedTuple):
-    """A mean over runs (seed, fold) and their standard deviation, None for a single run."""
+    """A mean, and the standard deviation over runs (seed, fold), None for a single run."""
 
     mean: float
     sd: float | None
@@ -28,6 +28,12 @@ class Spread(NamedTuple):
     def of(cls, runs: Sequence[float]) -> "Spread":
         """Of one number a run."""
         return cls(float(np.mean(runs)), float(np.std(runs, ddof=1)) if len(runs) > 1 else None)
+
+    @classmethod
+    def over(cls, runs: Sequence[Array]) -> "Spread":
+        """Of one number a puzzle, each counted the same where runs differ in size."""
+        means = cls.of([float(run.mean(dtype=np.float64)) for run in runs])
+        return means._replace(mean=float(np.concatenate(runs).mean(dtype=np.float64)))
 
 
 class Reason(NamedTuple):
@@ -173,17 +179,14 @@ def _runs(group: Sequence[Shard], name: str, among: Array | None) -> list[Array]
 
 def _row(group: list[Shard], split: str, among: Array | None) -> Row:
     job = group[0].job
-    means = {
-        name: [float(run.mean(dtype=np.float64)) for run in _runs(group, name, among)]
-        for name in (*SHARES, "evaluations")
-    }
-    shares = {name: Spread.of(means[name]) if means[name] else None for name in SHARES}
-    puzzles = np.unique(np.concatenate(_runs(group, "puzzle", among)))
+    runs = {name: _runs(group, name, among) for name in (*SHARES, "evaluations", "puzzle")}
+    shares = {name: Spread.over(runs[name]) if runs[name] else None for name in SHARES}
+    puzzles = np.unique(np.concatenate(runs["puzzle"]))
     exact = shares.pop("exact")
     assert exact is not None
     return Row(
-        job.task, split, job.method, identity(job)[3], len(puzzles), len(means["exact"]), exact,
-        evaluations=Spread.of(means["evaluations"]), **shares, reasons=_reasons(group, among),
+        job.task, split, job.method, identity(job)[3], len(puzzles), len(runs["exact"]), exact,
+        evaluations=Spread.over(runs["evaluations"]), **shares, reasons=_reasons(group, among),
     )  # fmt: skip
 
 
@@ -201,7 +204,7 @@ def _curve(group: list[Shard], split: str, among: Array | None) -> Curve:
     job = group[0].job
     columns = []
     for name in ("exact_by_step", "oracle_by_step"):
-        runs = [run.mean(0, dtype=np.float64) for run in _runs(group, name, among)]
-        steps = len(runs[0]) if runs else 0
-        columns.append(tuple(Spread.of([float(run[n]) for run in runs]) for n in range(steps)))
+        runs = _runs(group, name, among)
+        steps = runs[0].shape[1] if runs else 0
+        columns.append(tuple(Spread.over([run[:, n] for run in runs]) for n in range(steps)))
     return Curve(job.task, split, job.method, identity(job)[3], *columns)

@@ -42,7 +42,7 @@ class Item(NamedTuple):
         """The evidence without those parts of which the store lacks something; None: too little."""
         parts = {p: self.plans[p](evidence, p) for p in self.plans if p in evidence.subjects}
         lacking = {p for p, jobs in parts.items() if not jobs or evidence.store.missing(jobs)}
-        nothing = parts and lacking == set(parts) and not self.besides(evidence)
+        nothing = lacking == set(parts) and not self.besides(evidence)
         if lacking - {MAZE} or nothing:
             return None
         absent = {p: f"{BENCHMARKS[p]} is left out, since it is not computed yet." for p in lacking}
@@ -57,8 +57,10 @@ ITEMS: dict[str, Item] = {
     "fig2": Item({SUDOKU: diagnostics, SWEEP: noise.plan}, noise.fig2),
     "fig3": Item({SUDOKU: diagnostics, MAZE: diagnostics}, guide.sheet),
     "fig4": Item({SUDOKU: doubt.plan}, doubt.fig4),
-    "fig5": Item({MAZE: diagnostics}, noise.fig5, besides=lambda evidence: bool(evidence.metrics)),
+    "fig5": Item(
+        {MAZE: diagnostics}, noise.fig5, lambda own: bool(training.curves(own.metrics)[0])
+    ),
     "fig6": Item({SWEEP: sweeps.plan, MAZE: sweeps.plan}, sweeps.sheet),
     "fig7": Item({SUDOKU: doubt.plan}, contraction.fig7),
-    "fig8": Item({}, training.fig8),
+    "fig8": Item({}, training.fig8, lambda own: own.scan is not None),
 }

@@ -1,10 +1,7 @@
 """The points of the frontier: one for every method and setting, in series."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from typing import Any, NamedTuple
-
-import numpy as np
 
 from tiltrm.evaluate import plans
 from tiltrm.evaluate.job import Job
@@ -90,24 +87,9 @@ def points(evidence: Evidence, part: str) -> list[Point]:
         key=lambda group: (_turned(group[0].job.options), steps_of(group[0].job.options["stages"])),
     )
     both = zip(rows, grouped, strict=True)
-    found = [_point(_pooled(row, group), group, ours) for row, group in both]
+    found = [_point(row, group, ours) for row, group in both]
     order = [p.variant for p in found]
     return sorted(found, key=lambda p: (order.index(p.variant), p.evaluations))
-
-
-def _pooled(row: Row, group: Sequence[Shard]) -> Row:
-    """The row with means over puzzles instead of folds, which may be uneven.
-
-    Proved by tests/report/test_frontier.py::test_every_puzzle_counts_the_same_in_uneven_folds.
-    """
-    exact, evaluations = (
-        float(np.concatenate([shard[name] for shard in group]).mean(dtype=np.float64))
-        for name in ("exact", "evaluations")
-    )
-    return replace(
-        row, exact=row.exact._replace(mean=exact),
-        evaluations=row.evaluations._replace(mean=evaluations),
-    )  # fmt: skip
 
 
 def _point(row: Row, group: Sequence[Shard], ours: Sequence[Shard]) -> Point:

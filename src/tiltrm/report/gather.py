@@ -1,6 +1,7 @@
 """Who plays which part in a reproduction, and in what words a short one says so."""
 
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
 
@@ -63,19 +64,27 @@ def described(subjects: Mapping[str, Subject]) -> list[str]:
     return lines
 
 
-def shortened(size: str, subjects: Mapping[str, Subject]) -> list[str]:
-    """What this size leaves out of the full one, in words; nothing for the full one."""
-    if size == "full":
-        return []
+def shortened(size: str, subjects: Mapping[str, Subject], frontier: int | None = None) -> list[str]:
+    """What this size leaves out of the full one, in words; nothing for the full one.
+
+    `frontier` puzzles of Sudoku's, where they are not the size's.
+    """
     own, full = SIZES[size], SIZES["full"]
-    lines = [f"{own.seeds} seeds and {own.folds} folds instead of {full.seeds} and {full.folds}."]
+    if frontier is not None:
+        own = replace(own, frontier={**own.frontier, SUDOKU: frontier})
+    lines = []
+    if (own.seeds, own.folds) != (full.seeds, full.folds):
+        lines.append(
+            f"{own.seeds} seeds and {own.folds} folds instead of {full.seeds} and {full.folds}."
+        )
     kinds = {"Table 1 and Figures 1, 4 and 7": "table", "The frontier": "frontier",
              "Sweeps": "sweep", "Diagnostics": "diagnose"}  # fmt: skip
     for words, name in kinds.items():
         cut = "; ".join(_cut(getattr(own, name), getattr(full, name), subjects))
         if cut:
             lines.append(f"{words}: {cut}.")
-    lines.append(f"Stability is measured on {own.rooted} puzzles instead of {full.rooted}.")
+    if own.rooted != full.rooted:
+        lines.append(f"Stability is measured on {own.rooted} puzzles instead of {full.rooted}.")
     if own.most:
         caps = ", ".join(f"{name.replace('_', ' ')} {most}" for name, most in own.most.items())
         lines.append(f"No setting goes beyond {caps}, so these figures say only that all runs.")

@@ -13,8 +13,8 @@ from tiltrm.report.sheet import Cell, Compared, Panel, Sheet, Table
 from tiltrm.report.style import LOOKS, SERIES, paint
 from tiltrm.train.record import METRICS, records
 
-__all__ = ["curves", "fig8", "records"]
-
+Line = list[tuple[int, float]]  # (training step, value)
+Lines = dict[str, Line]
 WAYS = ("guided", "unguided", "deterministic")
 
 
@@ -48,15 +48,15 @@ def _called(files: Sequence[Path]) -> dict[str, Path]:
     found: dict[str, Path] = {}
     for path in files:
         folder = path.parent.resolve().name
-        settings = [line.values.get("settings", {}) for line in records(path, "start")]
-        task = str(settings[0].get("task", folder)) if settings else folder
+        settings = next((line.values.get("settings") for line in records(path, "start")), None)
+        task = str((isinstance(settings, dict) and settings.get("task")) or folder)
         more = (f"{task} ({folder}, {n})" for n in count(2))
         names = chain((task, f"{task} ({folder})"), more)
         found[next(name for name in names if name not in found)] = path
     return found
 
 
-def _draw_curves(lines: dict[str, list[tuple[int, float]]], key: str, axes: Any) -> None:
+def _draw_curves(lines: Lines, key: str, axes: Any) -> None:
     for look, (name, line) in zip(cycle(SERIES), lines.items(), strict=False):
         axes.plot(*zip(*line, strict=True), marker=LOOKS[look].mark, color=paint(look), label=name)
     _by_step(axes)
@@ -77,14 +77,8 @@ def fig8(evidence: Evidence) -> Sheet:
     if evidence.scan is None:
         note = "Not drawn: give --scan RUN/scan.jsonl, which tiltrm train writes with scan.every."
         return Sheet("fig8", title, reading, (), (), Table(("way", "step", "exact"), []), (note,))
-    found = records(evidence.scan, "scan")
-    if not found:
-        raise DataError(f"{evidence.scan}: expected at least one scan, got none")
-    lines = {
-        way: [(line.step, percent(line.number(way, "exact"))) for line in found] for way in WAYS
-    }
+    lines, losses, notes = scanned(evidence.scan)
     panels = [Panel("Exactly solved by training step", _spoken(lines), partial(_draw_scan, lines))]
-    losses, notes = _losses(evidence.scan.with_name(METRICS))
     if losses:
         said = f"Training loss from {losses[0][1]:.3g} to {losses[-1][1]:.3g}."
         panels.append(Panel("Training loss", said, partial(_draw_loss, losses)))
@@ -93,19 +87,27 @@ def fig8(evidence: Evidence) -> Sheet:
     compared = (
         Compared("times earlier that guided reaches the deterministic end", paper.TIMES_EARLIER,
                  _earlier(lines), "×"),
-        Compared("checkpoints", paper.CHECKPOINTS, len(found), "", digits=0),
+        Compared("checkpoints", paper.CHECKPOINTS, len(lines["guided"]), "", digits=0),
     )  # fmt: skip
     return Sheet("fig8", title, reading, tuple(panels), compared,
                  Table(("way", "step", "exact"), rows), notes)  # fmt: skip
 
 
-def _losses(path: Path) -> tuple[list[tuple[int, float]], tuple[str, ...]]:
-    if not path.exists():
-        return [], (f"The training loss is not drawn: there is no {METRICS} beside the scan.",)
-    return [(line.step, line.number("loss")) for line in records(path, "train")], ()
-
-
-Lines = dict[str, list[tuple[int, float]]]
+def scanned(path: Path) -> tuple[Lines, Line, tuple[str, ...]]:
+    """Percent solved by way, the training loss beside them, and what is missing."""
+    found = records(path, "scan")
+    if not found:
+        raise DataError(
+            f"{path}: expected at least one scan, got none; name the scan.jsonl of a training run"
+        )
+    lines = {
+        way: [(line.step, percent(line.number(way, "exact"))) for line in found] for way in WAYS
+    }
+    metrics = path.with_name(METRICS)
+    if not metrics.exists():
+        note = f"The training loss is not drawn: there is no {METRICS} beside the scan."
+        return lines, [], (note,)
+    return lines, [(line.step, line.number("loss")) for line in records(metrics, "train")], ()
 
 
 def _crossings(lines: Lines) -> tuple[float, int, int | None]:
@@ -140,7 +142,7 @@ def _draw_scan(lines: Lines, axes: Any) -> None:
     axes.legend()
 
 
-def _draw_loss(losses: Sequence[tuple[int, float]], axes: Any) -> None:
+def _draw_loss(losses: Line, axes: Any) -> None:
     axes.plot(*zip(*losses, strict=True), color=paint("deterministic"), linewidth=1)
     _by_step(axes)
     axes.set(ylabel="loss on the training rows")

@@ -11,6 +11,7 @@ from fastapi import Request
 
 from tiltrm.diagnose import Report, diagnose
 from tiltrm.errors import PuzzleError, TiltrmError
+from tiltrm.recipe import small_run
 from tiltrm.serve.desk import Desk, from_thread
 from tiltrm.serve.engine import LOG
 from tiltrm.serve.limits import DiagnoseRequest, Refusal
@@ -45,7 +46,10 @@ class Diagnoses:
         self.busy = True
         done = asyncio.Event()
         order = Order(1, from_thread(done.set))
-        work = partial(diagnose, host.model, tokens, labels, seed=body.seed)
+        work = partial(
+            diagnose, host.model, tokens, labels, task=task, settings=small_run(task.name),
+            seed=body.seed,
+        )  # fmt: skip
         # A thread of its own, not the loop's: the process does not wait for it at its end.
         threading.Thread(target=self._work, args=(work, order), daemon=True).start()
         await self.desk.finish(request, order, done)

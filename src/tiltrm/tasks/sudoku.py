@@ -43,7 +43,7 @@ class Sudoku(Blanks):
         ids = sudoku_text.read(text, self.side)
         if answer:
             require_filled(ids, self.side)
-        sudoku_text.check(ids, self.box)
+        sudoku_text.check(ids, self.box, "digits" if answer else "clues")
         return torch.tensor(ids, dtype=torch.uint8)
 
     def encode_all(self, texts: Sequence[str], *, answer: bool = False) -> Tensor:

@@ -51,7 +51,7 @@ def width(line: str) -> int:
     return sum(character == "-" or not _is_separator(character) for character in line)
 
 
-def check(ids: list[int], box: int) -> None:
+def check(ids: list[int], box: int, what: str = "clues") -> None:
     """Raise PuzzleError where a digit stands twice in a row, column or box, the cells named."""
     side = box * box
     clues = [cell for cell in range(side * side) if ids[cell] > BLANK]
@@ -60,7 +60,7 @@ def check(ids: list[int], box: int) -> None:
             unit = _shared_unit(first, second, box)
             if unit:
                 digit = ids[first] - BLANK
-                raise PuzzleError(f"clues conflict: {digit} twice in {unit}; correct one of them")
+                raise PuzzleError(f"{what} conflict: {digit} twice in {unit}; correct one of them")
 
 
 def _shared_unit(first: int, second: int, box: int) -> str:

@@ -112,5 +112,5 @@ def within(
     for name in names:
         value = getattr(record, name)
         if not least <= value <= most or math.isinf(value):
-            limits = f"in [{least:g}, {most:g}]" if most < math.inf else f"at least {least:g}"
+            limits = f"in [{least:g}, {most:.10g}]" if most < math.inf else f"at least {least:g}"
             raise SettingsError(f"{where}{name} must be a number {limits}, got {value!r}")
