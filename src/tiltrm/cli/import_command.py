@@ -2,6 +2,7 @@
 
 import argparse
 import json
+import shlex
 from dataclasses import asdict
 from pathlib import Path
 
@@ -38,6 +39,7 @@ def run(arguments: argparse.Namespace) -> int:
         print(json.dumps(about))
     else:
         print(f"{describe(model)}\nwritten to {folder} in {stored}")
+        print(f"next: tiltrm calibrate --model {shlex.quote(str(folder))} --data VAL --write")
     return 0
 
 
