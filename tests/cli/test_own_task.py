@@ -41,6 +41,24 @@ def test_from_a_file_to_answers(tiltrm: Any, tmp_path: Path) -> None:
     assert "adaptive" in out
 
 
+def test_other_rules_are_computed_anew(tiltrm: Any, tmp_path: Path) -> None:
+    """The store must not serve what an earlier text of the file gave."""
+    data, run, path = tmp_path / "latin.csv", tmp_path / "run", tmp_path / "own.py"
+    path.write_text(Path(SPEC.rpartition(":")[0]).read_text())
+    own = ("--task", f"{path}:LATIN")
+    tiltrm("data", *own, "--generate", 8, "--out", data)
+    tiltrm("train", *own, "--preset", "small", "--data", data, "--out", run, *SMALL)
+    short = ("--folds", 1, "--seeds", 1, "--set", "outer_steps=1", "--method", "deterministic")
+    asked = ("evaluate", *own, "--model", run / "best", "--data", data, "--store", tmp_path / "s")
+    shards = []
+    for text in (path.read_text(), path.read_text(), path.read_text() + "# other rules\n"):
+        path.write_text(text)
+        registry._registered.clear()
+        assert tiltrm(*asked, *short)[0] == 0
+        shards.append(len(list((tmp_path / "s").glob("*.parquet"))))
+    assert shards == [1, 1, 2]
+
+
 def test_without_the_file_the_model_says_what_it_needs(
     tiltrm: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -111,7 +111,7 @@ class Sources:
         """The job's model; CheckpointError where its weights are not the job's."""
         name = job.model, job.weights
         if name not in self._models:
-            if fingerprint(load(job.model)) != job.weights:
+            if fingerprint(load(job.model), job.task) != job.weights:
                 raise CheckpointError(
                     f"{job.model}: expected the weights {job.weights}, got others; give the model "
                     "that the job was made for"

@@ -14,6 +14,7 @@ from tiltrm.model import load
 from tiltrm.model.build import Model, kind_of
 from tiltrm.recipe import task_of
 from tiltrm.tasks import by_name
+from tiltrm.tasks.registry import source_of
 
 HEX = 16  # digits kept of a fingerprint
 
@@ -40,18 +41,22 @@ def examine(model: str, data: str, split: str, task: str | None = None) -> Subje
         raise DataError(f"{data}: expected at least one puzzle, got none")
     puzzles.labels()  # a DataError where there are none to compare with
     return Subject(
-        model, fingerprint(loaded), own.name, data, split, checksum(puzzles), len(puzzles)
+        model, fingerprint(loaded, own.name), own.name, data, split, checksum(puzzles), len(puzzles)
     )
 
 
-def fingerprint(model: Model) -> str:
+def fingerprint(model: Model, task: str = "") -> str:
     """Hex digits that tell models apart: sizes, the calibrated threshold, and every weight.
 
-    Weights are hashed as float32, so load the model so, as `load` does on a CPU.
+    For a task of one's own also its file, whose rules a method may ask. Weights are hashed as
+    float32, so load the model so, as `load` does on a CPU.
     """
     known = {"kind": kind_of(model), "sizes": asdict(model.config), "above": model.decide_above}
     if model.decide_settled:
         known["settled"] = True
+    source = source_of(task)
+    if source is not None and source.content is not None:
+        known["file"] = hashlib.sha256(source.content).hexdigest()
     digest = hashlib.sha256(json.dumps(known, sort_keys=True).encode())
     for name, tensor in sorted(model.state_dict().items()):
         digest.update(name.encode() + tensor.to("cpu", torch.float32).numpy().tobytes())
