@@ -7,12 +7,17 @@ from pathlib import Path
 import numpy
 import pytest
 from benchmarks import restarts
+from benchmarks import settled as settling
 from benchmarks.adaptive import Row, noises, unbeaten
 from benchmarks.tracks import Plan, Tracks, save
+from torch import Tensor
 
 from tiltrm.errors import SettingsError
 from tiltrm.explore.plan import Adaptive, Stage
 from tiltrm.methods import usual_plan
+from tiltrm.model.base import evaluations_per_step
+from tiltrm.model.trm import TRM
+from tiltrm.tasks import Sudoku
 
 QUIET = Tracks(numpy.zeros((2, 1, 20)), numpy.zeros((2, 1, 20), bool))
 FRESH = Tracks(numpy.zeros((2, 4, 10)), numpy.zeros((2, 4, 10), bool))
@@ -77,3 +82,17 @@ def test_a_row_says_the_noises_of_its_stages() -> None:
     assert noises(Adaptive()) == "0.5"
     assert noises(usual_plan("sudoku")) == "0.3 then 0.6"
     assert noises(Adaptive((Stage(1, 2, noise=0.2),), noise=0.5)) == "0.2"
+
+
+def test_settled_answers_are_counted_apart(model: TRM, tokens: Tensor) -> None:
+    """A model that never settles decides all at once, and nothing once it must."""
+    inputs = model.embed(tokens)
+    labels = model.decode(model.step(inputs, model.start(inputs)).answer).argmax(-1)
+    labels[0] = (labels[0] + 1) % 5 + 1  # the first is wrong
+    quiet = Adaptive((Stage(1, 3),))
+    at_once, settled = settling.rows(model, Sudoku(2), tokens, labels, [-math.inf], quiet)
+    each, count = evaluations_per_step(model), len(tokens)
+    assert at_once == (-math.inf, False, count, 1, (count - 1) / count, each)
+    assert settled[:4] == (-math.inf, True, 0, 0)
+    assert settled.evaluations == 3 * each
+    assert str(at_once).startswith(f"above -inf, at once: {count} decided, 1 of them wrongly; ")

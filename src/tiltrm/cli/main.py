@@ -12,12 +12,12 @@ from typing import Any, NoReturn
 from tiltrm.errors import SettingsError, TiltrmError
 from tiltrm.provenance import release
 from tiltrm.tasks import adopt
+from tiltrm_entry import INTERRUPTED
 
 COMMANDS = (
     "solve", "import", "data", "train", "calibrate", "serve", "diagnose", "evaluate", "reproduce",
 )  # fmt: skip
 BAD_INPUT = 2
-INTERRUPTED = 130
 
 
 class Parser(argparse.ArgumentParser):

@@ -147,15 +147,9 @@ def _puzzles(arguments: argparse.Namespace) -> "tuple[Puzzles, Puzzles]":
     if source is None:
         raise SettingsError(f"there is no public set for {arguments.task}; give --data")
 
-    def labelled(name: str, part: str) -> "Puzzles":
-        puzzles = read(name, task, default=part)
-        if puzzles.answers is None:
-            raise DataError(f"{name}: expected puzzles with answers, got none; use a CSV with them")
-        return puzzles
-
-    train = labelled(source, "train")
+    train = read(source, task, default="train")
     if arguments.val:
-        return train, labelled(arguments.val, "val")
+        return train, read(arguments.val, task, default="val")
     if len(train) < 2:
         raise DataError(f"{source}: expected two puzzles or more, got one; give --val as well")
     held_out, *kept = splits.folds(len(train), min(HELD_OUT, len(train)))

@@ -87,7 +87,7 @@ def _write(model: Model, target: Path, card: str, dtype: torch.dtype | None) -> 
         )
         text = card or f"# {target.name}\n\n{describe(model)}\n"
         (draft / CARD).write_text(text, encoding="utf-8")
-        (draft / CONFIG).write_text(json.dumps(asdict(manifest), indent=1) + "\n", encoding="utf-8")
+        (draft / CONFIG).write_text(_text(manifest), encoding="utf-8")
         draft.chmod(0o755)  # it was made private
         if target.exists():
             for name in (WEIGHTS, CARD, CONFIG):
@@ -105,13 +105,17 @@ def recalibrate(folder: Path, above: float) -> None:
     draft = folder / f".{CONFIG}.new"
     changed = replace(manifest, decide_above=above, decide_settled=True)
     try:
-        draft.write_text(json.dumps(asdict(changed), indent=1) + "\n", encoding="utf-8")
+        draft.write_text(_text(changed), encoding="utf-8")
         os.replace(draft, folder / CONFIG)
     except OSError as error:
         raise CheckpointError(
             f"expected to write {folder / CONFIG}, got {type(error).__name__}; "
             "choose a folder that can be written"
         ) from error
+
+
+def _text(manifest: Manifest) -> str:
+    return json.dumps(asdict(manifest), indent=1) + "\n"
 
 
 def is_native_file(path: Path) -> bool:

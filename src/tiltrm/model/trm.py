@@ -78,7 +78,8 @@ class Recursive(nn.Module):
 
     `scale` shrinks the initial matrices of the network; 1 is the published start.
     A loaded model knows its `task` ("" where unknown), the halt logit `decide_above` which its
-    answer counts as decided (None until calibrated), and what its importer had to assume.
+    answer counts as decided (None until calibrated) and whether it must be settled for that, and
+    what its importer had to assume.
     """
 
     cos: Tensor | None
