@@ -7,11 +7,14 @@ import numpy as np
 import pytest
 
 from tiltrm.evaluate import plans
+from tiltrm.evaluate.anytime import stopped
 from tiltrm.evaluate.job import Job
 from tiltrm.evaluate.shards import Shard
 from tiltrm.evaluate.store import Store
 from tiltrm.evaluate.subject import Subject, fingerprint
 from tiltrm.model import load
+from tiltrm.report import frontier, sweeps
+from tiltrm.report.evidence import MAZE, SUDOKU, SWEEP, Evidence
 
 pytest.importorskip("pyarrow")
 ROOT = Path(__file__).parents[1]
@@ -48,8 +51,13 @@ def test_it_was_computed_with_the_weights_that_ship(store: Store) -> None:
 def test_all_that_is_called_whole_is_whole(
     store: Store, subjects: dict[tuple[str, str], Subject]
 ) -> None:
-    """The frontiers, Table 1, Sudoku's sweeps, the diagnostics, and adaptive on all of Test."""
+    """The frontiers, Table 1, the sweeps, the diagnostics, and adaptive and PTRM on all of Test."""
+    evidence = Evidence(store, "full", {SWEEP: subjects["sudoku", "val"],
+                                        MAZE: subjects["maze", "Test"]}, {})  # fmt: skip
     wanted = plans.sweep(subjects["sudoku", "val"])
+    wanted += [job for part in sweeps.PARTS for job in sweeps.plan(evidence, part)]
+    for rollouts in (4, 16, 100):
+        wanted += plans.jobs(subjects["sudoku", "Test"], "ptrm", {"particles": rollouts}, folds=5)
     for task in MODELS:
         own = subjects[task, "Test"]
         wanted += [*plans.frontier(own), *plans.table1(own), *plans.diagnostics(own)]
@@ -65,7 +73,12 @@ def test_the_readme_says_what_the_shards_say(
     section = readme.partition(SECTIONS[task])[2].partition("\n#")[0]
     own = subjects[task, "Test"]
     table = plans.table1(own)
+    peers = {
+        "PTRM, 100 rollouts": plans.jobs(own, "ptrm", folds=5),
+        "symmetry voting, 16 copies": plans.jobs(own, "symmetry", {"copies": 16}, folds=5),
+    }
     for words, jobs in {
+        **(peers if task == "sudoku" else {}),
         "deterministic, N=48": [job for job in table if job.method == "deterministic"],
         "the paper's method": [job for job in table if job.method == "guided"],
         "**adaptive**": _adaptive(own),
@@ -77,6 +90,41 @@ def test_the_readme_says_what_the_shards_say(
             assert share == f"{100 * _mean(shards, measure):.2f} %", (words, measure)
         spent = said[len(MEASURES[task])].replace(",", "")
         assert float(spent) == pytest.approx(_mean(shards, "evaluations"), abs=0.05)
+
+
+def test_a_tenth_of_the_evaluations_is_enough(
+    store: Store, subjects: dict[tuple[str, str], Subject]
+) -> None:
+    """At every budget of PTRM, as the README says and the page that it names."""
+    evidence = Evidence(store, "full", {SUDOKU: subjects["sudoku", "Test"]}, {MAZE: ""},
+                        frontier=10_000, partial=True)  # fmt: skip
+    notes = [note for note in frontier.sheet(evidence).notes if note.startswith("PTRM")]
+    times = [re.findall(r"([\d.]+) times fewer", note)[0] for note in notes]
+    assert len(times) == 3
+    assert min(map(float, times)) > 10
+    readme = " ".join((ROOT / "README.md").read_text(encoding="utf-8").split())
+    assert (
+        "{} times fewer against 4 rollouts, {} against 16, {} against 100".format(*times) in readme
+    )
+
+
+def test_a_stopped_run_is_what_the_whole_one_shows(
+    store: Store, subjects: dict[tuple[str, str], Subject]
+) -> None:
+    """Runs of their own, on 2,000 and on 10,000 puzzles; they may know a little more."""
+    own, seen = subjects["sudoku", "Test"], 0
+    for limit in (2000, None):
+        whole = store.read(plans.jobs(own, "adaptive", folds=5, limit=limit))
+        for steps in (12, 20, 36, 52, 84, 148):
+            jobs = plans.jobs(own, "adaptive", {"outer_steps": steps}, folds=5, limit=limit)
+            if store.missing(jobs):
+                continue
+            found = max(s for s in stopped(whole) if s.steps <= steps)
+            run = store.read(jobs)
+            assert found.evaluations == pytest.approx(_mean(run, "evaluations"), rel=0.01)
+            assert -0.0005 < _mean(run, "exact") - found.exact < 0.01
+            seen += 1
+    assert seen == 8
 
 
 def test_the_card_says_what_the_shards_say(

@@ -58,15 +58,23 @@ def rate(job: Job) -> float:
     return min(CEILING[job.task], max(0.02, found))
 
 
-def cost(job: Job, solved: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+def steps(job: Job, felt: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    """Outer steps a puzzle: a hard one takes adaptive longer, up to all of its plan."""
+    if not job.method.startswith("adaptive"):
+        return np.full(len(felt), 48)
+    wanted = 12 + np.maximum(0, 160 * (felt - 0.75)).astype(np.int64)
+    return np.minimum(wanted, sum(stage[1] for stage in job.options["stages"]))
+
+
+def cost(job: Job, felt: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
     """Evaluations a puzzle."""
     own, per = job.options, PER_STEP[job.task]
     if job.method.startswith("adaptive"):
-        depth = sum(stage[0] * stage[1] for stage in own["stages"])
-        return np.where(solved < 0.85, 12 * per, np.minimum(depth, 350) * per).astype(np.int64)
+        width = np.repeat(*np.array([stage[:2] for stage in own["stages"]]).T)
+        return per * width.cumsum()[steps(job, felt) - 1]
     most = own["outer_steps"] * per * own.get("particles", own.get("copies", 1))
     share = 0.3 if job.method == "halt_first" else 1.0
-    return np.full(len(solved), int(most * share))
+    return np.full(len(felt), int(most * share))
 
 
 def solve(job: Job, count: int, task: Task) -> dict[str, Any]:
@@ -77,10 +85,11 @@ def solve(job: Job, count: int, task: Task) -> dict[str, Any]:
     felt = hard + luck.normal(0, 0.01, len(rows))
     headroom = 0.06 if job.task == "maze" else 0.004
     exact, oracle = felt < rate(job), felt < rate(job) + headroom
-    steps, cells = job.options.get("outer_steps", 0), task.cells
-    growth = 1 - np.exp(-np.arange(1, steps + 1) / 8)
+    last, cells = job.options.get("outer_steps", 0), task.cells
+    growth = 1 - np.exp(-np.arange(1, last + 1) / 8)
     kept = job.options.get("by_step", False)
     by_step = (felt[:, None] < rate(job) * growth) | (exact[:, None] & (growth > 0.95))
+    spent = steps(job, felt)
     cloud = job.options.get("particles", 1) > 1 and job.method not in ("halt_first",)
     found = {
         "puzzle": rows,
@@ -89,14 +98,14 @@ def solve(job: Job, count: int, task: Task) -> dict[str, Any]:
         "shortest": torch.from_numpy(felt < rate(job) + 0.05) if job.task == "maze" else None,
         "valid": torch.from_numpy(felt < rate(job) + 0.09),
         "evaluations": torch.from_numpy(cost(job, felt)),
-        "outer_steps": torch.full((len(rows),), 48),
+        "outer_steps": torch.from_numpy(spent),
         "confidence": torch.from_numpy(1 - hard).float(),
         "halt_probability": torch.from_numpy(1 - hard).float(),
-        "decided_by": ["budget"] * len(rows),
-        "exact_by_step": torch.from_numpy(by_step[:, : steps if kept else 0]),
+        "decided_by": ["halting" if n < spent.max() else "budget" for n in spent.tolist()],
+        "exact_by_step": torch.from_numpy(by_step[:, : last if kept else 0]),
         "oracle_by_step": torch.from_numpy(
             (by_step | (felt[:, None] < (rate(job) + headroom) * growth))[
-                :, : steps if kept and cloud else 0
+                :, : last if kept and cloud else 0
             ]
         ),
     }

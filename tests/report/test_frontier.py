@@ -7,11 +7,13 @@ import numpy as np
 import pytest
 
 from tiltrm.diagnose.ranking import wilson
+from tiltrm.evaluate.anytime import Stopped, stopped
+from tiltrm.evaluate.options import complete
 from tiltrm.evaluate.paired import by_puzzle
 from tiltrm.evaluate.store import Store
 from tiltrm.evaluate.summary import Spread, groups, identity
 from tiltrm.report import frontier, frontier_points
-from tiltrm.report.evidence import MAZE, SUDOKU, Evidence, interval
+from tiltrm.report.evidence import BENCHMARKS, MAZE, SUDOKU, Evidence, interval
 from tiltrm.tasks import SUDOKU as SUDOKUS
 
 from . import mock
@@ -75,5 +77,34 @@ def test_a_point_that_costs_more_is_said_to(evidence: Evidence, spent: int, said
         own = Spread(evaluations, None)
         return point._replace(row=replace(point.row, exact=Spread(0.5, None), evaluations=own))
 
-    (note,) = frontier._cheaper(SUDOKU, [at("ptrm", 400), at("adaptive", spent)])
+    (note,) = frontier._cheaper(SUDOKU, [at("ptrm", 400), at("adaptive", spent)], [])
     assert note.endswith(f"at {spent:,}, {said}")
+    early = [Stopped(9, 0.49, 5.0), Stopped(10, 0.505, 50.0), Stopped(11, 0.6, 400.0)]
+    (note,) = frontier._cheaper(SUDOKU, [at("ptrm", 400), at("adaptive", spent)], early)
+    assert note.endswith("adaptive, stopped after 10 steps, has at least 50.50 % at 50, "
+                         "8 times fewer.")  # fmt: skip
+    same = [Stopped(12, 0.5, spent - 1e-9)]
+    (note,) = frontier._cheaper(SUDOKU, [at("ptrm", 400), at("adaptive", spent)], same)
+    assert "adaptive has 50.00 %" in note  # a run of its own tells more than a bound
+
+
+@pytest.mark.parametrize(("part", "name"), BENCHMARKS.items())
+def test_what_lies_between_the_runs_of_ours_is_in_the_table(
+    evidence: Evidence, part: str, name: str
+) -> None:
+    """Of the default alone: not of shorter plans, of those by noise alone or by the rules."""
+    data = frontier.sheet(evidence).data
+    lines = [dict(zip(data.head, row, strict=True)) for row in data.rows]
+    found = [x for x in lines if x["benchmark"] == name and x["method"] == frontier.STOPPED]
+    (own,) = (p.row for p in frontier_points.points(evidence, part) if p.against is None)
+    usual = complete("adaptive", {}, part)
+    assert dict(own.settings) == usual
+    jobs = frontier_points.plan(evidence, part)
+    whole = [job for job in jobs if job.method == "adaptive" and job.options == usual]
+    wanted = stopped(evidence.read(whole))
+    assert len(wanted) > 2
+    assert [(x["setting"], x["exact"], x["evaluations"]) for x in found] == [
+        (f"steps = {each.steps}", 100 * each.exact, each.evaluations) for each in wanted
+    ]
+    assert {x["puzzles"] for x in found} == {own.puzzles}
+    assert {x["p"] for x in found} == {None}

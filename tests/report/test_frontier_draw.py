@@ -9,12 +9,13 @@ from typing import Any
 import numpy as np
 import pytest
 
+from tiltrm.evaluate.anytime import Stopped
 from tiltrm.evaluate.paired import Paired
 from tiltrm.evaluate.summary import Spread
 from tiltrm.report import frontier, frontier_draw
 from tiltrm.report.evidence import SUDOKU, Evidence, interval
-from tiltrm.report.frontier_draw import stretched
-from tiltrm.report.frontier_points import OURS, Point, points
+from tiltrm.report.frontier_draw import best_so_far, stretched
+from tiltrm.report.frontier_points import OURS, Point, between, points
 from tiltrm.report.sheet import NARROW, WIDE
 from tiltrm.report.style import LOOKS, styled
 
@@ -40,10 +41,11 @@ def picture(request: Any, evidence: Evidence) -> tuple[Any, list[Point]]:
     """The axes once all is laid out, and the points on them."""
     kind, cost = request.param
     found = moved(points(evidence, SUDOKU), cost)
+    line = between(evidence, SUDOKU) if cost is None else []
     with styled() as figure:
         sheet = figure(*SIZES[kind])
         axes = sheet.subplots()
-        frontier_draw.draw(SUDOKU, found, axes)
+        frontier_draw.draw(SUDOKU, found, line, axes)
         sheet.draw_without_rendering()
     return axes, found
 
@@ -88,6 +90,34 @@ def test_the_words_of_our_points_can_be_read(picture: tuple[Any, list[Point]]) -
         spot = axes.transData.transform((point.evaluations, interval(point.row)[0]))
         assert not one.contains(*spot)
         assert not other.contains(*spot)
+
+
+def test_the_line_of_ours_is_the_best_so_far(evidence: Evidence) -> None:
+    """Through its runs and what lies between them; a dearer one that solves less is off it."""
+    spots = [(3.0, 50.0), (1.0, 40.0), (2.0, 50.0), (4.0, 45.0), (5.0, 60.0)]
+    assert best_so_far(spots) == [(1.0, 40.0), (2.0, 50.0), (3.0, 50.0), (5.0, 60.0)]
+    found, line = points(evidence, SUDOKU), between(evidence, SUDOKU)
+    lowest = min(interval(point.row)[0] for point in found)
+    with styled() as figure:
+        axes = figure(*WIDE).subplots()
+        frontier_draw.draw(SUDOKU, found, line, axes)
+    (drawn,) = (own for own in axes.lines if own.get_label() == LOOKS["adaptive"].label)
+    assert drawn.get_markevery() == []  # marks are runs of their own
+    on_it = set(zip(*drawn.get_data(), strict=True))
+    shown = [(own.evaluations, 100 * own.exact) for own in line if 100 * own.exact >= lowest]
+    runs = [(p.evaluations, interval(p.row)[0]) for p in found if p.variant == "adaptive"]
+    assert on_it == set(best_so_far([*shown, *runs]))
+    assert len(on_it.intersection(shown)) > 5 > len(on_it.difference(shown)) > 0
+
+
+def test_the_line_of_ours_is_whole_where_its_cheap_runs_are_lacking(evidence: Evidence) -> None:
+    ours, *peers = sorted(points(evidence, SUDOKU), key=lambda point: point.against is not None)
+    line = [Stopped(1, 0.95, 0.1), *between(evidence, SUDOKU)]
+    with styled() as figure:
+        axes = figure(*WIDE).subplots()
+        dear = [point for point in peers if point.variant not in OURS]
+        frontier_draw.draw(SUDOKU, [*dear, ours], line, axes)
+    assert axes.get_xlim()[0] < 0.1
 
 
 def test_a_difference_of_nothing_has_no_minus(evidence: Evidence) -> None:

@@ -3,15 +3,17 @@
 from collections.abc import Sequence
 from functools import partial
 
+from tiltrm.evaluate.anytime import Stopped
 from tiltrm.report import frontier_draw, paper
-from tiltrm.report.evidence import BENCHMARKS, MAZE, SUDOKU, Evidence, interval
-from tiltrm.report.frontier_points import Point, points, settings
+from tiltrm.report.evidence import BENCHMARKS, MAZE, SUDOKU, Evidence, interval, percent
+from tiltrm.report.frontier_points import Point, between, points, settings
 from tiltrm.report.sheet import Cell, Compared, Panel, Sheet, Table
 
 HEAD = (
     "benchmark", "split", "method", "setting", "puzzles", "exact", "95 % low", "95 % high",
     "evaluations", "adaptive less this, points", "paired 95 % low", "paired 95 % high", "p",
 )  # fmt: skip
+STOPPED = "adaptive, stopped early (at least)"
 
 
 def sheet(evidence: Evidence) -> Sheet:
@@ -23,25 +25,26 @@ def sheet(evidence: Evidence) -> Sheet:
     notes: list[str] = []
     for part in (SUDOKU, MAZE):
         if part in evidence.subjects:
-            found = points(evidence, part)
+            found, line = points(evidence, part), between(evidence, part)
             count = found[0].row.puzzles
             split = evidence.subjects[part].split
             title = f"{BENCHMARKS[part]}, {count:,} puzzles of {split}"
-            panels.append(
-                Panel(title, _spoken(found), partial(frontier_draw.draw, part, found), wide=True)
-            )
-            rows += [_line(part, point) for point in found] + _published(part)
+            draw = partial(frontier_draw.draw, part, found, line)
+            panels.append(Panel(title, _spoken(found), draw, wide=True))
+            rows += [_line(part, point) for point in found]
+            rows += [_stopped(part, split, count, each) for each in line] + _published(part)
             shown += [_shown(part, point) for point in found]
             compared += _compared(part, found)
-            notes += _cheaper(part, found)
+            notes += _cheaper(part, found, line)
             if (lacking := settings(evidence, part) - len(found)) > 0:
                 notes.append(f"{title}: {lacking} more settings are not computed yet.")
     return Sheet(
         "frontier", "The frontier · Right answers against compute",
         "Up and to the left is better. Filled marks are all methods on the same frozen weights and "
         "puzzles, with 95 % intervals; hollow marks are figures that others published for their "
-        "own weights. The vertical axis stretches towards 100 %: equal steps up divide what is "
-        "left unsolved by the same factor.",
+        "own weights. The line of adaptive goes by what its whole run shows of fewer outer steps, "
+        "answers that it was not yet sure of counted as wrong. The vertical axis stretches "
+        "towards 100 %: equal steps up divide what is left unsolved by the same factor.",
         tuple(panels), tuple(compared), Table(HEAD, rows),
         (*notes, *evidence.missing(MAZE)),
         Table(("method", "exact, % (95 %)", "evaluations a puzzle",
@@ -55,6 +58,12 @@ def _line(part: str, point: Point) -> tuple[Cell, ...]:
         100 * gap.difference, 100 * gap.low, 100 * gap.high, gap.p_value)  # fmt: skip
     return (BENCHMARKS[part], point.row.split, point.variant, point.budget, point.row.puzzles,
             *interval(point.row), point.evaluations, *paired_)  # fmt: skip
+
+
+def _stopped(part: str, split: str, count: int, each: Stopped) -> tuple[Cell, ...]:
+    nothing = (None,) * 2
+    return (BENCHMARKS[part], split, STOPPED, f"steps = {each.steps}", count, percent(each.exact),
+            *nothing, each.evaluations, *nothing, *nothing)  # fmt: skip
 
 
 def _published(part: str) -> list[tuple[Cell, ...]]:
@@ -99,18 +108,20 @@ def _compared(part: str, found: Sequence[Point]) -> list[Compared]:
     return [*lines, Compared(what, None, interval(ours.row)[0], digits=2)]
 
 
-def _cheaper(part: str, found: Sequence[Point]) -> list[str]:
+def _cheaper(part: str, found: Sequence[Point], line: Sequence[Stopped]) -> list[str]:
     """For every budget of PTRM: the cheapest of ours that solves at least as many."""
+    ours = [(p.row.exact.mean, p.evaluations, "adaptive has")
+            for p in found if p.variant == "adaptive"]  # fmt: skip
+    ours += [(s.exact, s.evaluations, f"adaptive, stopped after {s.steps} steps, has at least")
+             for s in line]  # fmt: skip
     said = []
     for peer in (p for p in found if p.row.method == "ptrm"):
-        enough = [p for p in found if p.variant == "adaptive"
-                  and p.row.exact.mean >= peer.row.exact.mean]  # fmt: skip
-        mark = interval(peer.row)[0]
-        head = f"{_prefix(part)}{peer.label}, {peer.budget}: {mark:.2f} % at "
+        enough = [own for own in ours if own[0] >= peer.row.exact.mean]
+        head = f"{_prefix(part)}{peer.label}, {peer.budget}: {interval(peer.row)[0]:.2f} % at "
         if enough:
-            cheap = min(enough, key=lambda p: p.evaluations)
-            tail = (f"adaptive has {interval(cheap.row)[0]:.2f} % at {cheap.evaluations:,.0f}, "
-                    f"{_times(peer.evaluations / cheap.evaluations)}.")  # fmt: skip
+            exact, spent, who = min(enough, key=lambda own: round(own[1], 6))
+            tail = (f"{who} {percent(exact):.2f} % at {spent:,.0f}, "
+                    f"{_times(peer.evaluations / spent)}.")  # fmt: skip
         else:
             tail = "no point of adaptive solves as many."
         said.append(f"{head}{peer.evaluations:,.0f} evaluations; {tail}")

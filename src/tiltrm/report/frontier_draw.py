@@ -7,8 +7,9 @@ from typing import Any
 
 import numpy as np
 
+from tiltrm.evaluate.anytime import Stopped
 from tiltrm.report import paper
-from tiltrm.report.evidence import interval
+from tiltrm.report.evidence import interval, percent
 from tiltrm.report.frontier_points import OURS, Point
 from tiltrm.report.labels import Box, Label, along, settle
 from tiltrm.report.sheet import NARROW, WIDE
@@ -41,16 +42,23 @@ def stretched(least: float) -> tuple[Callable[[Any], Any], Callable[[Any], Any]]
     return forward, inverse
 
 
-def draw(part: str, found: Sequence[Point], axes: Any) -> None:
+def draw(part: str, found: Sequence[Point], line: Sequence[Stopped], axes: Any) -> None:
     """Everything onto one pair of axes."""
     small = axes.figure.get_figwidth() < SMALL
     peers = paper.PEERS[part]
-    _scales(axes, found, peers)
+    lowest = min(*(interval(point.row)[0] for point in found), *(peer.exact for peer in peers))
     series = [list(some) for _, some in groupby(found, key=lambda point: point.variant)]
-    for some in series:
-        _series(axes, some, small)
-    _published(axes, peers)
     lines = [[(p.evaluations, interval(p.row)[0]) for p in some] for some in series]
+    between = [(own.evaluations, percent(own.exact)) for own in line]
+    between = [spot for spot in between if spot[1] >= lowest]
+    lines = [
+        best_so_far([*spots, *between]) if some[0].variant == "adaptive" else spots
+        for some, spots in zip(series, lines, strict=True)
+    ]
+    _scales(axes, found, peers, lowest, [cost for some in lines for cost, _ in some])
+    for some, drawn in zip(series, lines, strict=True):
+        _series(axes, some, drawn, small)
+    _published(axes, peers)
     lines += [[(float(peer.evaluations), peer.exact)] for peer in peers]
     lines += [[(p.evaluations, edge) for edge in interval(p.row)[1:]]
               for p in found if p.variant in OURS]  # fmt: skip
@@ -63,9 +71,20 @@ def draw(part: str, found: Sequence[Point], axes: Any) -> None:
                 fontsize=7.5 if small else 8.5, columnspacing=1.4, handlelength=2.2)  # fmt: skip
 
 
-def _scales(axes: Any, found: Sequence[Point], peers: Sequence[paper.Peer]) -> None:
+def best_so_far(spots: Sequence[tuple[float, float]]) -> list[tuple[float, float]]:
+    """Of (cost, share): those that no cheaper one exceeds, cheapest first."""
+    found: list[tuple[float, float]] = []
+    for cost, share in sorted(spots):
+        if not found or share >= found[-1][1]:
+            found.append((cost, share))
+    return found
+
+
+def _scales(
+    axes: Any, found: Sequence[Point], peers: Sequence[paper.Peer], lowest: float,
+    drawn: Sequence[float],
+) -> None:  # fmt: skip
     least = 50.0 / max(point.row.puzzles for point in found)  # half a puzzle, in percent
-    lowest = min(*(interval(point.row)[0] for point in found), *(peer.exact for peer in peers))
     bottom = lowest - 0.25 * (100.0 - lowest)  # below 0 too, or a mark there is cut
     axes.set_xscale("log")
     forward, inverse = stretched(least)
@@ -75,7 +94,7 @@ def _scales(axes: Any, found: Sequence[Point], peers: Sequence[paper.Peer]) -> N
     ticks = [t for t in TICKS if bottom <= t < 100 - least]
     axes.set_yticks([*ticks, 100], [f"{t:g}" for t in (*ticks, 100)])
     axes.set_yticks([], minor=True)
-    costs = [*(p.evaluations for p in peers), *(p.evaluations for p in found)]
+    costs = [*(p.evaluations for p in peers), *(p.evaluations for p in found), *drawn]
     low, high = min(costs) / 2.2, max(costs) * 1.6
     axes.set_xlim(low, high)
     powers = [10.0**n for n in range(7) if low <= 10.0**n <= high]
@@ -93,18 +112,22 @@ def _goal(axes: Any, taken: list[Box], small: bool) -> None:
     along(axes, label, (left, share, cost, top), taken, EXTENT[small])
 
 
-def _series(axes: Any, some: Sequence[Point], small: bool) -> None:
+def _series(
+    axes: Any, some: Sequence[Point], line: Sequence[tuple[float, float]], small: bool
+) -> None:
+    """A mark for every point, and the line, which need not be straight between them."""
     look, ours = some[0].look, some[0].variant in OURS
     spent = [point.evaluations for point in some]
     middle, low, high = zip(*(interval(point.row) for point in some), strict=True)
     axes.vlines(spent, low, high, color=look.paint, linewidth=1.4 if ours else 1, zorder=2,
                 alpha=0.4 if ours else 0.2)  # fmt: skip
     size = {"*": 13.0, "P": 8.5}.get(look.mark, 6.0) * (0.85 if small else 1.0)
-    axes.plot(
-        spent, middle, linestyle=look.dash, marker=look.mark, color=look.paint, markersize=size,
-        linewidth=2.6 if ours else 1.3, label=look.label, zorder=6 if ours else 4,
-        markeredgecolor=paint("sheet"), markeredgewidth=0.7,
-    )  # fmt: skip
+    style = {"marker": look.mark, "color": look.paint, "markersize": size,
+             "markeredgecolor": paint("sheet"), "markeredgewidth": 0.7}  # fmt: skip
+    over = 6 if ours else 4
+    axes.plot(*zip(*line, strict=True), linestyle=look.dash, linewidth=2.6 if ours else 1.3,
+              label=look.label, zorder=over, markevery=[], **style)  # fmt: skip
+    axes.plot(spent, middle, linestyle="none", zorder=over, **style)
 
 
 def _published(axes: Any, peers: Sequence[paper.Peer]) -> None:

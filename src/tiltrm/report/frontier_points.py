@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 from tiltrm.evaluate import plans
+from tiltrm.evaluate.anytime import Stopped, stopped
 from tiltrm.evaluate.job import Job
 from tiltrm.evaluate.options import TURNED, steps_of
 from tiltrm.evaluate.paired import Paired, paired
@@ -82,14 +83,25 @@ def points(evidence: Evidence, part: str) -> list[Point]:
     shards = evidence.read(plan(evidence, part))
     rows = [row for row in summarise(shards) if row.split == evidence.subjects[part].split]
     grouped = groups(shards)
-    ours = max(
-        (group for group in grouped if group[0].job.method == "adaptive"),
-        key=lambda group: (_turned(group[0].job.options), steps_of(group[0].job.options["stages"])),
-    )
+    ours = _default(grouped)
     both = zip(rows, grouped, strict=True)
     found = [_point(row, group, ours) for row, group in both]
     order = [p.variant for p in found]
     return sorted(found, key=lambda p: (order.index(p.variant), p.evaluations))
+
+
+def between(evidence: Evidence, part: str) -> list[Stopped]:
+    """The adaptive default with every number of outer steps, as far as its one run tells."""
+    jobs = [job for job in plan(evidence, part) if job.method == "adaptive"]
+    return stopped(_default(groups(evidence.read(jobs))))
+
+
+def _default(grouped: Sequence[Sequence[Shard]]) -> Sequence[Shard]:
+    """Of adaptive's settings, the one with the whole plan."""
+    return max(
+        (group for group in grouped if group[0].job.method == "adaptive"),
+        key=lambda group: (_turned(group[0].job.options), steps_of(group[0].job.options["stages"])),
+    )
 
 
 def _point(row: Row, group: Sequence[Shard], ours: Sequence[Shard]) -> Point:
