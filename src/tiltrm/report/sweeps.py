@@ -60,7 +60,7 @@ def sheet(evidence: Evidence) -> Sheet:
         "fig6", "Figure 6 · Sensitivity to the settings",
         "Guided MAP with one setting varied at a time, the others as in Table 2 of the paper; "
         "bands are 95 % intervals, the dotted line is the best particle, the bar marks the paper's "
-        "setting. The last two panels are choices that the paper does not vary.",
+        "setting. Potential and placement are choices that the paper does not vary.",
         tuple(panels), tuple(compared), Table(HEAD, rows), evidence.missing(MAZE),
     )  # fmt: skip
 
