@@ -1,6 +1,7 @@
 """What the README says about Test is in the shards of evidence/, for the weights that ship."""
 
 import re
+from collections import Counter
 from pathlib import Path
 
 import numpy as np
@@ -8,7 +9,9 @@ import pytest
 
 from tiltrm.evaluate import plans
 from tiltrm.evaluate.anytime import stopped
+from tiltrm.evaluate.estimate import Prices
 from tiltrm.evaluate.job import Job
+from tiltrm.evaluate.options import PLANNED
 from tiltrm.evaluate.shards import Shard
 from tiltrm.evaluate.store import Store
 from tiltrm.evaluate.subject import Subject, fingerprint
@@ -125,6 +128,23 @@ def test_a_stopped_run_is_what_the_whole_one_shows(
             assert -0.0005 < _mean(run, "exact") - found.exact < 0.01
             seen += 1
     assert seen == 8
+
+
+def test_what_a_plan_is_said_to_cost_is_what_it_cost(
+    store: Store, subjects: dict[tuple[str, str], Subject]
+) -> None:
+    """Seconds of an H200: all in all within a tenth, and nothing off by more than three times."""
+    prices, said, took = Prices(subjects.values()), Counter[str](), Counter[str]()
+    for shard in store.read(store.jobs()):
+        job = shard.job
+        assert shard.about["device"] == "NVIDIA H200"
+        large = "large" if len(job.rows(PUZZLES[job.task, job.split])) > 500 else "small"
+        kind = f"{job.kind} {job.task} {large} {job.method in PLANNED}"
+        said[kind] += prices.of(job).seconds
+        took[kind] += shard.about["seconds"]
+    assert said.total() == pytest.approx(took.total(), rel=0.1)
+    for kind, seconds in took.items():
+        assert 1 / 3 < said[kind] / seconds < 3, kind
 
 
 def test_the_card_says_what_the_shards_say(

@@ -12,6 +12,7 @@ from tiltrm.model.flops import evaluation_flops
 from tiltrm.model.trm import TRM
 
 H200 = 4.6e14  # operations a second that exploration reaches there; docs/LOG.md
+OWN = 0.8  # seconds that a job takes whatever its size
 USUAL_FLOPS = 1e9  # of an evaluation, for a model whose sizes say nothing
 EARLY = 0.3  # of the trajectories' steps are taken before one halts, about
 ADAPTIVE = 33  # trajectory steps that an adaptive puzzle takes, about
@@ -61,7 +62,7 @@ class Prices:
         rows = len(job.rows(self.puzzles[job.weights, job.checksum]))
         per_step, flops = self.price[job.weights]
         evaluations = rows * trajectory_steps(job, rows) * per_step
-        return Cost(1, evaluations, evaluations * flops / H200)
+        return Cost(1, evaluations, OWN + evaluations * flops / H200)
 
 
 def trajectory_steps(job: Job, rows: int) -> float:
