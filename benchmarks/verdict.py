@@ -2,17 +2,28 @@
 
 `python -m benchmarks.verdict --data VAL.csv.gz` asks `tiltrm.diagnose` about several settings of
 noise and guide on the first puzzles without their labels, writes the verdicts down, then runs
-Algorithm 1 in each setting on the puzzles that follow, and scores the verdicts.
+Algorithm 1 in each setting on the puzzles that follow, and scores the verdicts: guidance helped
+where it put more weight on right trajectories, whether or not the vote was right before.
 """
 
 import argparse
+from dataclasses import replace
 from typing import NamedTuple
 
 from tiltrm.data import Puzzles, read
 from tiltrm.device import choose
 from tiltrm.diagnose import diagnose
-from tiltrm.diagnose.scoring import Outcome, hits, measure
+from tiltrm.diagnose.scoring import (
+    Outcome,
+    Played,
+    hits,
+    outcome,
+    play,
+    without_noise,
+    without_tilt,
+)
 from tiltrm.explore import Exploration
+from tiltrm.explore.guides import Score
 from tiltrm.methods import parse_guide
 from tiltrm.model.base import RecursiveModel
 from tiltrm.opening import open_model
@@ -46,15 +57,29 @@ def predicted(model: RecursiveModel, puzzles: Puzzles, setting: Setting) -> tupl
     return report.verdict, report.certainty
 
 
-def happened(
-    model: RecursiveModel, puzzles: Puzzles, setting: Setting, particles: int, steps: int
-) -> Outcome:
-    """What Algorithm 1 does in this setting."""
-    guide = parse_guide(setting.guide, model, lambda: puzzles.task)
-    settings = Exploration(
-        particles=particles, outer_steps=steps, noise=setting.noise, beta=setting.beta
-    )
-    return measure(model, puzzles.questions, puzzles.labels(), settings, guide)
+class Scorer:
+    """What Algorithm 1 does in each setting; what two settings share is run once."""
+
+    def __init__(self, model: RecursiveModel, puzzles: Puzzles, particles: int, steps: int) -> None:
+        self.model, self.puzzles = model, puzzles
+        self.usual = Exploration(particles=particles, outer_steps=steps)
+        self.known: dict[Exploration, Played] = {}
+
+    def __call__(self, setting: Setting) -> Outcome:
+        """Deterministic, unguided and guided."""
+        own = replace(self.usual, noise=setting.noise, beta=setting.beta)
+        guide = parse_guide(setting.guide, self.model, lambda: self.puzzles.task)
+        quiet, even = self._once(without_noise(own)), self._once(without_tilt(own))
+        return outcome(quiet, even, self._play(own, guide))
+
+    def _once(self, settings: Exploration) -> Played:
+        if settings not in self.known:
+            self.known[settings] = self._play(settings, None)
+        return self.known[settings]
+
+    def _play(self, settings: Exploration, guide: Score | None) -> Played:
+        labels = self.puzzles.labels()
+        return play(self.model, self.puzzles.questions, labels, settings, guide)
 
 
 def main() -> None:
@@ -78,13 +103,14 @@ def main() -> None:
         said.append(verdict)
         print(f"{setting}: {verdict} (certainty {certainty:.2f})", flush=True)
     outcomes = []
-    print(f"\n{'':34} deterministic unguided guided (%), {len(others)} puzzles")
+    score = Scorer(model, others, arguments.particles, arguments.outer_steps)
+    print(f"\n{'':34} deterministic unguided guided, mass gained (%), {len(others)} puzzles")
     for setting, verdict in zip(SETTINGS, said, strict=True):
-        found = happened(model, others, setting, arguments.particles, arguments.outer_steps)
+        found = score(setting)
         outcomes.append(found)
-        shares = " ".join(f"{100 * share:8.1f}" for share in found)
+        shares = " ".join(f"{100 * share:8.1f}" for share in found[:4])
         right = "right" if found.verdict == verdict else f"wrong: {found.verdict}"
-        print(f"{setting}: {shares}  {right}", flush=True)
+        print(f"{setting}: {shares} +- {100 * found.error:.1f}  {right}", flush=True)
     print(f"\n{100 * hits(said, outcomes):.0f} % of {len(said)} verdicts came true")
 
 

@@ -111,6 +111,26 @@ def test_moved_is_the_largest_shift_onto_any_set() -> None:
     assert (moved <= alignment.spread_bound(log_weights, score, 0.8) + 1e-12).all()
 
 
+def test_moved_between_is_the_largest_shift_onto_any_set_of_answers() -> None:
+    log_weights, score, _ = clouds(20)
+    score[3, 1] = log_weights[3, 1] = -torch.inf  # a dead particle moves nothing
+    log_weights = torch.log_softmax(log_weights, -1)
+    answers = torch.randint(0, 2, (20, 6, 2), generator=torch.Generator().manual_seed(5))
+    answers[0] = 1  # all agree
+    answers[1] = torch.tensor([[0, 0], [0, 1], [0, 2], [0, 3], [0, 4], [0, 5]])  # none do
+    found = alignment.moved_between(answers, log_weights, score, 0.8)
+    change = alignment.tilt(log_weights, score, 0.8).exp() - log_weights.exp()
+    for row in range(20):
+        onto: dict[tuple[int, ...], float] = {}
+        for answer, gained in zip(answers[row].tolist(), change[row].tolist(), strict=True):
+            onto[tuple(answer)] = onto.get(tuple(answer), 0.0) + gained
+        assert float(found[row]) == pytest.approx(sum(max(0.0, gained) for gained in onto.values()))
+    whole = alignment.moved(log_weights, score, 0.8)
+    assert float(found[0]) == pytest.approx(0.0, abs=1e-12)
+    assert float(found[1]) == pytest.approx(float(whole[1]))
+    assert (found <= whole + 1e-12).all()
+
+
 def test_won_pairs_are_the_auroc_of_each_cloud() -> None:
     _, score, success = clouds(40)
     score = score.round()  # ties

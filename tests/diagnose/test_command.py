@@ -51,6 +51,9 @@ def test_json_page_and_words(
     assert "accuracy" in found
     text = (tmp_path / "new" / "page" / "index.html").read_text()
     assert found["verdict"] in text
+    (run_,) = (study["whole_run"] for study in found["alignment"].values())
+    row = "".join(f"<td>{value:.4g}</td>" for value in (run_["moved"], run_["gained"]))
+    assert row in text.partition("All tilts of a whole run</h2>")[2].partition("</table>")[0]
     assert "http" not in text.replace("http://www.w3.org", "").replace(
         "http://purl.org", ""
     ).replace("https://matplotlib.org", "").replace("http://creativecommons.org", "")

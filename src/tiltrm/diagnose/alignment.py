@@ -11,6 +11,7 @@ import math
 import torch
 from torch import Tensor
 
+from tiltrm.explore.select import same_answer
 from tiltrm.explore.weights import normalise
 
 TIMES = 33  # points of the tilting path at which the supremum is taken, both ends among them
@@ -61,6 +62,16 @@ def moved(log_weights: Tensor, score: Tensor, beta: float) -> Tensor:
     """
     change = tilt(log_weights, score, beta).exp() - log_weights.exp()
     return change.abs().sum(-1) / 2
+
+
+def moved_between(answers: Tensor, log_weights: Tensor, score: Tensor, beta: float) -> Tensor:
+    """The most that the tilt moves onto any set of answers: (puzzle, particle, cell) -> (puzzle,).
+
+    At most `moved`, and less where particles agree: there is nothing to choose between them.
+    """
+    change = tilt(log_weights, score, beta).exp() - log_weights.exp()
+    same = same_answer(answers).to(change)
+    return ((same * change[:, None]).sum(-1).abs() / same.sum(-1)).sum(-1) / 2
 
 
 def mass(log_weights: Tensor, success: Tensor) -> Tensor:

@@ -37,12 +37,13 @@ class Gathering:
         """tokens, labels: (puzzle, cell); tube: (puzzle, 2), rollouts and those that stayed."""
         last = seen.answers[:, -1]  # (puzzle, particle, cell)
         right = None if labels is None else (last == labels[:, None]).all(-1)
-        bounds = [
-            study.add(seen.scores[name][..., 1:], None if right is None else right[:, 1:])
+        solving = None if right is None else right[:, 1:]
+        moved = [
+            study.add(seen.scores[name][..., 1:], last[:, 1:], solving)
             for name, study in self.studies.items()
         ]
         score = next(iter(seen.scores.values()))  # (puzzle, step, particle)
-        self.sample.add(seen.keys, self._signals(seen, tokens, bounds[0], score, tube).vector())
+        self.sample.add(seen.keys, self._signals(seen, tokens, moved[0], score, tube).vector())
         log_weights = normalise((self.settings.beta * score.double()).cumsum(1))[0]
         terminal, path = along_path(seen.answers, log_weights, self.model.vocabulary)
         final = Candidates(last, log_weights[:, -1], score[:, -1])
@@ -57,7 +58,7 @@ class Gathering:
                         right.any(-1))  # fmt: skip
 
     def _signals(
-        self, seen: Watched, tokens: Tensor, bound: Tensor, score: Tensor, tube: Tensor
+        self, seen: Watched, tokens: Tensor, moved: Tensor, score: Tensor, tube: Tensor
     ) -> Signals:
         """What these puzzles say of the verdict. No label is in reach here."""
         quiet = seen.answers[:, :, 0]  # the noise-free trajectory: (puzzle, step, cell)
@@ -70,9 +71,8 @@ class Gathering:
         if self.task is not None:
             keeps = self.task.violations(tokens[:, None], seen.answers[:, -1, 1:]) == 0
             won, pairs = won_pairs(score[:, -1, 1:], keeps)
-        return Signals(
-            bound, settled, torch.where(settled, same, 0.0), tube[:, 0], tube[:, 1], pairs, won
-        )
+        recovered = torch.where(settled, same, 0.0)
+        return Signals(moved, settled, recovered, tube[:, 0], tube[:, 1], pairs, won)
 
     def _count(
         self, quiet: Tensor, unguided: Tensor, guided: Tensor, labels: Tensor, oracle: Tensor

@@ -12,14 +12,17 @@ from tiltrm.diagnose.alignment import (
     gap_path,
     mass,
     moved,
+    moved_between,
     spread,
     spread_bound,
     tilt,
     widest_spread,
     won_pairs,
 )
+from tiltrm.explore import Exploration
 from tiltrm.explore.weights import ess
 
+WHOLE = Exploration().outer_steps  # of a run as the paper has it
 BETAS = (0.02, 0.05, 0.1, 0.25, 0.5, 1.0, 2.0, 4.0, 8.0)
 HARD = 1e6  # a tilt that leaves the best particle alone
 
@@ -35,14 +38,16 @@ class Study:
         self.puzzles = 0
         self.free: dict[str, Tensor] = {}  # (step,) sums that need no labels
         self.reach = torch.zeros(len(BETAS) + 1, dtype=torch.float64)
+        self.run: dict[str, float] = {}  # sums over what all tilts of a whole run do together
         self.known: dict[str, Tensor] = {}  # (step,) sums that do
         self.counts: dict[str, Tensor] = {}  # (step,) how many terms those have
         self.excess = -math.inf  # the most by which a measured shift exceeded its bound
 
-    def add(self, scores: Tensor, success: Tensor | None) -> Tensor:
-        """scores: (puzzle, step, particle); success: (puzzle, particle), which end up right.
+    def add(self, scores: Tensor, answers: Tensor, success: Tensor | None) -> Tensor:
+        """scores: (puzzle, step, particle); of the last step answers: (puzzle, particle, cell) and
+        success: (puzzle, particle), which are right.
 
-        Returns every cloud's bound on its mass shift: (puzzle, step).
+        Returns the mass that a whole run moves between each cloud's answers: (puzzle,).
         """
         scores = scores.double().cpu()
         weights = even(scores)
@@ -61,7 +66,20 @@ class Study:
             self.reach[place] += moved(even(total), total, beta).sum()
         if success is not None:
             self._add_known(weights, scores, success.cpu()[:, None].expand_as(scores), bound)
-        return bound
+        return self._add_run(scores, answers, success)
+
+    def _add_run(self, scores: Tensor, answers: Tensor, success: Tensor | None) -> Tensor:
+        """Steps that were not watched are taken to score as the last one did."""
+        later = scores[:, -1:].expand(-1, max(0, WHOLE - scores.shape[1]), -1)
+        total = scores.sum(1) + later.sum(1)
+        weights = even(total)
+        found = {"moved": moved_between(answers.cpu(), weights, total, self.beta)}
+        if success is not None:
+            gained = mass(tilt(weights, total, self.beta), success.cpu())
+            found["gained"] = gained - mass(weights, success.cpu())
+        for name, value in found.items():
+            self.run[name] = self.run.get(name, 0.0) + float(value.sum())
+        return found["moved"]
 
     @staticmethod
     def _sum(into: dict[str, Tensor], **values: Tensor) -> None:
@@ -106,6 +124,7 @@ class Study:
         found: dict[str, Any] = {name: (s / count).tolist() for name, s in self.free.items()}
         found["beta"] = self.beta
         found["reach"] = dict(zip((*BETAS, "hard"), (self.reach / count).tolist(), strict=True))
+        found["whole_run"] = {name: total / count for name, total in self.run.items()}
         found["suggested_beta"] = self.suggested_beta()
         if self.known:
             means = {n: self.known[n] / self.counts[n] for n in self.known}  # NaN where no term

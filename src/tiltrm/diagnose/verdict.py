@@ -2,16 +2,15 @@
 
 unstable       the noisy trajectories do not come back to what the noise-free one settles on. Where
                no puzzle settles, half of them must stay in the tube of alpha = 1 instead.
-too flat       the spread bound (eq. 19), averaged over puzzles, stays below SHIFT in the last third
-               of the steps; or what spread there is prefers answers that break the rules of the
-               task. Spread before then is no use: particles differ in how far they are, and the
-               guide cannot yet tell right from wrong (docs/LOG.md).
-will help      neither. The bound is a necessary condition, so this is the weakest of the three. It
-               is about the mass on right trajectories: where the most frequent answer is right
+too flat       the tilts of a whole run together move less than SHIFT of the mass from one answer to
+               another, since the scores are too alike or the particles agree anyway; or the guide
+               prefers answers that break the rules of the task. A single tilt, which the bound of
+               eq. (19) is about, may be small: tilts add up (docs/LOG.md).
+will help      neither. This is a necessary condition, so it is the weakest of the three. It is
+               about the mass on right trajectories: where the most frequent answer is right
                already, more mass on it solves no further puzzle.
 """
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -25,15 +24,15 @@ FLAT = "cannot help: guide too flat"
 UNSTABLE = "unstable at this noise: lower it"
 VERDICTS = (HELP, FLAT, UNSTABLE)
 
-SHIFT = 0.05  # mass; the paper's Maze allows 0.02 and its Sudoku 0.125 and more
+SHIFT = 0.05  # mass
 HALF = 0.5
 SAFE = 0.9  # survival that a suggested noise must have
 
 
 class Signals(NamedTuple):
-    """What one puzzle says, without labels; all (puzzle,) but the first."""
+    """What each puzzle says, without labels: (puzzle,)."""
 
-    bound: Tensor  # (puzzle, step)
+    moved: Tensor  # mass that the tilts of a whole run move from one answer to another
     settled: Tensor  # 1 where the noise-free trajectory has settled on an answer
     recovered: Tensor  # share of the noisy ones that end with that answer, 0 where not settled
     rolled: Tensor  # rollouts from the puzzle's states
@@ -43,29 +42,24 @@ class Signals(NamedTuple):
 
     def vector(self) -> Tensor:
         """(puzzle, number), a 1 at the end to count with."""
-        rest = torch.stack([value.double() for value in self[1:]], 1)
-        return torch.cat((rest, torch.ones(len(rest), 1).double(), self.bound.double()), 1)
+        one = torch.ones_like(self.moved)
+        return torch.stack([value.double() for value in (*self, one)], 1)
 
 
 class Means(NamedTuple):
     """The same, averaged; None where there was nothing to average."""
 
-    bound: float  # of the late step at which it is largest
+    moved: float
     recovery: float | None
     survival: float | None
     leaning: float | None  # in-cloud AUROC of the guide for the rules
 
 
-def late(steps: Sequence[float]) -> Sequence[float]:
-    """The last third of the steps, when most trajectories have settled; one at least."""
-    return steps[min(2 * len(steps) // 3, len(steps) - 1) :]
-
-
 def means(sums: Tensor) -> Means:
     """From one row of sums of `Signals.vector`."""
-    settled, recovered, rolled, survived, pairs, won, count, *bounds = sums.tolist()
+    moved, settled, recovered, rolled, survived, pairs, won, count = sums.tolist()
     return Means(
-        max(late(bounds)) / max(count, 1e-12),
+        moved / max(count, 1e-12),
         recovered / settled if settled else None,
         survived / rolled if rolled else None,
         won / pairs if pairs else None,
@@ -77,7 +71,7 @@ def decide(found: Means) -> str:
     home = found.survival if found.recovery is None else found.recovery
     if home is not None and home < HALF:
         return UNSTABLE
-    if found.bound < SHIFT or (found.leaning is not None and found.leaning < HALF):
+    if found.moved < SHIFT or (found.leaning is not None and found.leaning < HALF):
         return FLAT
     return HELP
 
@@ -94,7 +88,7 @@ class Verdict:
 
     def figures(self) -> dict[str, Any]:
         """The numbers behind it."""
-        limits = {"bound": SHIFT, "recovery": HALF, "survival": HALF, "leaning": HALF}
+        limits = {"moved": SHIFT, "recovery": HALF, "survival": HALF, "leaning": HALF}
         return {"means": self.means._asdict(), "limits": limits}
 
 
@@ -136,9 +130,8 @@ def _reasons(found: Means, noise: float, beta: float) -> tuple[str, ...]:
             + (f"; below {HALF:.0%} counts as unstable" if found.recovery is None else "")
         )
     said.append(
-        f"at beta {beta:g} one tilt can move at most {found.bound:.1%} of the mass onto right "
-        f"answers in the last third of the steps (mean of beta/2 sup std at the best of them); "
-        f"below {SHIFT:.0%} counts as flat"
+        f"at beta {beta:g} the tilts of a whole run move {found.moved:.1%} of the mass from one "
+        f"answer to another; below {SHIFT:.0%} counts as flat"
     )
     if found.leaning is not None:
         said.append(

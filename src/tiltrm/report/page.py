@@ -47,6 +47,9 @@ def _tables(found: Mapping[str, Any]) -> str:
         rows = list(zip(*(study[key] for key in keys), strict=True))
         numbered = [(n, *row) for n, row in enumerate(rows, 1)]
         parts.append(_titled(f"Guide: {name}", ("outer step", *keys), numbered))
+    runs = {name: study["whole_run"] for name, study in found["alignment"].items()}
+    parts.append(_titled("All tilts of a whole run", ("guide", *next(iter(runs.values()))),
+                         [(name, *run.values()) for name, run in runs.items()]))  # fmt: skip
     if "accuracy" in found:
         shares = [(name, share) for name, share in found["accuracy"].items()]
         parts.append(_titled("Puzzles solved", ("", "share"), shares))
