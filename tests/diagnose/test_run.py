@@ -140,6 +140,24 @@ def test_running_out_of_memory_counts_nothing_twice() -> None:
         assert cramped.figures["alignment"]["halting"][name] == pytest.approx(value, nan_ok=True)
 
 
+def test_what_labels_cannot_tell_is_said_in_words() -> None:
+    """Where every cloud is right throughout, there is no AUROC; and few puzzles promise nothing."""
+    settings = Exploration(particles=6, outer_steps=4, noise=0.01)
+    easy = tiltrm.diagnose(Wells(), *puzzles(4, 0), settings=settings, rooted=0)
+    said = easy.words()
+    assert easy.figures["accuracy"]["unguided"] == 1
+    assert not any(word in said for word in ("nan", "inf"))
+    assert "halting, last step: no cloud is right in part; all tilts of a whole run: +0.0%" in said
+    assert "token AUROC of H on free cells: nothing to tell: all are right, or none" in said
+    assert "from 4 calibration puzzles no threshold on H promises a risk of 0.05" in said
+    settings = Exploration(particles=8, outer_steps=9, noise=0.3, beta=1.0)
+    mixed = tiltrm.diagnose(Wells(), *puzzles(40, 20), settings=settings, rooted=0)
+    study = mixed.figures["alignment"]["halting"]
+    assert f"in-cloud AUROC {study['auroc'][-1]:.3f}, gap" in mixed.words()
+    assert f"all tilts of a whole run: {study['whole_run']['gained']:+.1%}" in mixed.words()
+    assert study["whole_run"]["gained"] > 0.1
+
+
 def test_without_rooted_puzzles_nothing_is_said_of_stability() -> None:
     found = tiltrm.diagnose(Wells(), puzzles(2, 1)[0], settings=SMALL, rooted=0)
     assert found.figures["stability"] == {"rho": {}, "tubes": []}

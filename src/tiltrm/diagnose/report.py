@@ -77,12 +77,17 @@ def _labelled(figures: dict[str, Any]) -> list[str]:
     lines = [f"solved: {solved}"]
     for name, study in figures["alignment"].items():
         auroc, gap, shift = (study[key][-1] for key in ("auroc", "gap", "shift"))
-        lines.append(
-            f"{name}, last step: in-cloud AUROC {auroc:.3f}, gap {gap:.3g}, shift {shift:+.1%}"
-        )
+        told = (
+            "no cloud is right in part" if math.isnan(auroc)
+            else f"in-cloud AUROC {auroc:.3f}, gap {gap:.3g}, shift {shift:+.1%}"
+        )  # fmt: skip
+        gained = study["whole_run"]["gained"]
+        lines.append(f"{name}, last step: {told}; all tilts of a whole run: {gained:+z.1%}")
     entropy = figures["entropy"]
     top = entropy["puzzles_by_entropy"]["terminal"]["abstain_on_top"]
-    lines.append(f"token AUROC of H {entropy['token_auroc']['terminal']:.3f} on free cells")
+    tokens = entropy["token_auroc"]["terminal"]
+    told = "nothing to tell: all are right, or none" if math.isnan(tokens) else f"{tokens:.3f}"
+    lines.append(f"token AUROC of H on free cells: {told}")
     lines.append(f"abstaining on the top {top['share']:.0%} of H keeps {top['accuracy']:.1%} right")
     lines.append(entropy["puzzles_by_entropy"]["terminal"]["conformal"]["statement"])
     return lines

@@ -71,6 +71,11 @@ class Guarantee(NamedTuple):
     @property
     def statement(self) -> str:
         """The promise in words."""
+        if self.threshold == -math.inf:
+            return (
+                f"from {self.calibrated_on} calibration puzzles no threshold on H promises a risk "
+                f"of {self.risk:g}: more of them are needed, or fewer mistakes among them"
+            )
         return (
             f"answering only at or below {self.threshold:.4g}, the probability that a new puzzle "
             f"is answered and wrong is at most {self.risk:g} (split conformal risk control, "
