@@ -158,3 +158,12 @@ def test_predictions_come_true() -> None:
     assert said["far too loud"] == UNSTABLE
     assert {said[name] for name in ("flat", "constant", "reversed")} == {FLAT}
     assert hits(list(said.values()), list(happened.values())) == 1.0, (said, happened)
+
+
+def test_the_verdict_is_about_the_first_guide() -> None:
+    seen, _ = puzzles(12, 6)
+    settings = Exploration(particles=8, outer_steps=9, noise=0.3, beta=1.0)
+    for names, verdict in ((("halting", "flat"), HELP), (("flat", "halting"), FLAT)):
+        guides = {name: SETTINGS[name][0] for name in names}
+        report = diagnose(MODEL, seen, task=TASK, guides=guides, settings=settings, rooted=0)
+        assert report.verdict == verdict
