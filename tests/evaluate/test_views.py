@@ -1,5 +1,6 @@
 """Symmetry voting: every view is undone before the votes are counted."""
 
+import math
 from dataclasses import replace
 from typing import Any
 
@@ -12,9 +13,11 @@ from tiltrm.errors import SettingsError
 from tiltrm.evaluate.views import vote
 from tiltrm.explore import Exploration, explore
 from tiltrm.methods import FIXED
+from tiltrm.model.base import State
 from tiltrm.model.trm import TRM
 from tiltrm.tasks import MAZE, SUDOKU, Symmetry
 from tiltrm.tasks.base import views
+from tiltrm.tasks.blanks import BLANK
 
 from .toys import TASK, Copying
 
@@ -84,3 +87,30 @@ def test_the_vote_by_hand(toy: TRM, puzzles: Puzzles) -> None:
 def test_one_copy_is_the_deterministic_model(toy: TRM, puzzles: Puzzles) -> None:
     plain = explore(toy, puzzles.questions, replace(FIXED["deterministic"], outer_steps=3))
     assert torch.equal(cast(toy, puzzles, copies=1).answers, plain.answers)
+
+
+class Fragile(Copying):
+    """Breaks on the views whose first cell is empty, and answers all others with the question."""
+
+    def refine(self, inputs: Tensor, state: State) -> Tensor:
+        new = super().refine(inputs, state)
+        return torch.where(inputs[..., :1, :] == BLANK, math.nan, new)
+
+    def decode(self, answer: Tensor) -> Tensor:
+        return super().decode(answer.nan_to_num(0.0))
+
+
+def test_a_copy_that_broke_has_no_vote_and_counts_as_dissent(puzzles: Puzzles) -> None:
+    questions = puzzles.questions.clone()
+    questions[0] = BLANK  # every copy of it breaks
+    first = views(TASK, 6, 0).apply(questions.expand(6, -1, -1))[..., 0]  # (copy, puzzle)
+    alive = (first != BLANK).sum(0).tolist()
+    assert alive[0] == 0
+    assert any(0 < count < 6 for count in alive)
+    found = vote(Fragile(), TASK, questions, questions, replace(ONE, on_degenerate="abstain"),
+                 copies=6, select="majority", seed=0)  # fmt: skip
+    assert found.confidence.tolist() == pytest.approx([count / 6 for count in alive])
+    assert found.oracle is not None
+    assert found.oracle.tolist() == [count > 0 for count in alive]
+    for row, count in enumerate(alive):
+        assert torch.equal(found.answers[row], questions[row] if count else 0 * questions[row])
