@@ -13,17 +13,8 @@ from typing import NamedTuple
 from tiltrm.data import Puzzles, read
 from tiltrm.device import choose
 from tiltrm.diagnose import diagnose
-from tiltrm.diagnose.scoring import (
-    Outcome,
-    Played,
-    hits,
-    outcome,
-    play,
-    without_noise,
-    without_tilt,
-)
+from tiltrm.diagnose.scoring import Scorer, hits
 from tiltrm.explore import Exploration
-from tiltrm.explore.guides import Score
 from tiltrm.methods import parse_guide
 from tiltrm.model.base import RecursiveModel
 from tiltrm.opening import open_model
@@ -57,31 +48,6 @@ def predicted(model: RecursiveModel, puzzles: Puzzles, setting: Setting) -> tupl
     return report.verdict, report.certainty
 
 
-class Scorer:
-    """What Algorithm 1 does in each setting; what two settings share is run once."""
-
-    def __init__(self, model: RecursiveModel, puzzles: Puzzles, particles: int, steps: int) -> None:
-        self.model, self.puzzles = model, puzzles
-        self.usual = Exploration(particles=particles, outer_steps=steps)
-        self.known: dict[Exploration, Played] = {}
-
-    def __call__(self, setting: Setting) -> Outcome:
-        """Deterministic, unguided and guided."""
-        own = replace(self.usual, noise=setting.noise, beta=setting.beta)
-        guide = parse_guide(setting.guide, self.model, lambda: self.puzzles.task)
-        quiet, even = self._once(without_noise(own)), self._once(without_tilt(own))
-        return outcome(quiet, even, self._play(own, guide))
-
-    def _once(self, settings: Exploration) -> Played:
-        if settings not in self.known:
-            self.known[settings] = self._play(settings, None)
-        return self.known[settings]
-
-    def _play(self, settings: Exploration, guide: Score | None) -> Played:
-        labels = self.puzzles.labels()
-        return play(self.model, self.puzzles.questions, labels, settings, guide)
-
-
 def main() -> None:
     """All predictions, then all outcomes, then the score."""
     parser = argparse.ArgumentParser(description=__doc__)
@@ -103,10 +69,12 @@ def main() -> None:
         said.append(verdict)
         print(f"{setting}: {verdict} (certainty {certainty:.2f})", flush=True)
     outcomes = []
-    score = Scorer(model, others, arguments.particles, arguments.outer_steps)
+    score = Scorer(model, others.questions, others.labels())
+    usual = Exploration(particles=arguments.particles, outer_steps=arguments.outer_steps)
     print(f"\n{'':34} deterministic unguided guided, mass gained (%), {len(others)} puzzles")
     for setting, verdict in zip(SETTINGS, said, strict=True):
-        found = score(setting)
+        guide = parse_guide(setting.guide, model, lambda: others.task)
+        found = score(replace(usual, noise=setting.noise, beta=setting.beta), guide)
         outcomes.append(found)
         shares = " ".join(f"{100 * share:8.1f}" for share in found[:4])
         right = "right" if found.verdict == verdict else f"wrong: {found.verdict}"

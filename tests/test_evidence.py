@@ -17,7 +17,7 @@ from tiltrm.evaluate.store import Store
 from tiltrm.evaluate.subject import Subject, fingerprint
 from tiltrm.model import load
 from tiltrm.report import frontier, sweeps
-from tiltrm.report.evidence import MAZE, SUDOKU, SWEEP, Evidence
+from tiltrm.report.evidence import MAZE, SUDOKU, Evidence
 
 pytest.importorskip("pyarrow")
 ROOT = Path(__file__).parents[1]
@@ -55,10 +55,8 @@ def test_all_that_is_called_whole_is_whole(
     store: Store, subjects: dict[tuple[str, str], Subject]
 ) -> None:
     """The frontiers, Table 1, the sweeps, the diagnostics, and adaptive and PTRM on all of Test."""
-    evidence = Evidence(store, "full", {SWEEP: subjects["sudoku", "val"],
-                                        MAZE: subjects["maze", "Test"]}, {})  # fmt: skip
-    wanted = plans.sweep(subjects["sudoku", "val"])
-    wanted += [job for part in sweeps.PARTS for job in sweeps.plan(evidence, part)]
+    mazes = Evidence(store, "full", {MAZE: subjects["maze", "Test"]}, {})
+    wanted = plans.sweep(subjects["sudoku", "val"]) + sweeps.plan(mazes, MAZE)
     for rollouts in (4, 16, 100):
         wanted += plans.jobs(subjects["sudoku", "Test"], "ptrm", {"particles": rollouts}, folds=5)
     for task in MODELS:

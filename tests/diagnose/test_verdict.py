@@ -9,7 +9,7 @@ from torch import Tensor
 
 from tiltrm.diagnose import FLAT, HELP, UNSTABLE, diagnose
 from tiltrm.diagnose.certainty import Bootstrap, poisson
-from tiltrm.diagnose.scoring import Outcome, Played, hits, measure, outcome, play
+from tiltrm.diagnose.scoring import Outcome, Played, Scorer, hits, outcome, play
 from tiltrm.diagnose.verdict import Means, Signals, decide, judge
 from tiltrm.explore import Exploration, explore
 from tiltrm.explore.guides import Guide, halting
@@ -146,13 +146,14 @@ def test_predictions_come_true() -> None:
     """Said from 12 puzzles without labels; checked on 40 others with the whole algorithm."""
     seen, _ = puzzles(12, 6)
     tokens, labels = puzzles(40, 20)
-    said, happened = {}, {}
+    said, happened, score = {}, {}, Scorer(MODEL, tokens, labels)
     for name, (guide, noise) in SETTINGS.items():
         small = Exploration(particles=8, outer_steps=9, noise=noise, beta=1.0)
         report = diagnose(MODEL, seen, task=TASK, guides={name: guide}, settings=small, rooted=1)
         said[name] = report.verdict
         full = Exploration(particles=16, outer_steps=12, noise=noise, beta=1.0)
-        happened[name] = measure(MODEL, tokens, labels, full, guide)
+        happened[name] = score(full, guide)
+    assert len(score.known) == 1 + 3  # one quiet trajectory, and the three noises without a tilt
     assert said["halting"] == HELP
     assert happened["halting"].guided > happened["halting"].unguided + 0.1
     assert said["far too loud"] == UNSTABLE

@@ -266,7 +266,7 @@ def test_the_frontier_has_every_point_and_every_published_one(evidence: Evidence
 
 def test_the_frontier_names_the_best_point_of_ours(evidence: Evidence) -> None:
     """Not the dearest, where that solves no more."""
-    found = [p for p in frontier_points.points(evidence, SUDOKU) if p.variant == "adaptive"]
+    found = [p for p in frontier_points.gather(evidence, SUDOKU).points if p.variant == "adaptive"]
     best = replace(found[1].row, exact=Spread(0.9995, None), evaluations=Spread(217.6, None))
     series = [found[0], found[1]._replace(row=best), *found[2:]]
     label = frontier_draw._labels([series], (), small=False)[0]

@@ -27,7 +27,7 @@ def test_every_puzzle_counts_the_same_in_uneven_folds(tmp_path: Path) -> None:
     assert {len(job.rows(7)) for job in jobs} == {1, 2}
     mock.fill(evidence.store, jobs, {"sudoku": 7})
     by_row = {identity(own[0].job)[2:4]: own for own in groups(evidence.read(jobs))}
-    found = frontier_points.points(evidence, SUDOKU)
+    found = frontier_points.gather(evidence, SUDOKU).points
     (ours,) = (point for point in found if point.against is None)
     for point in found:
         shards = by_row[point.row.method, point.row.settings]
@@ -70,7 +70,7 @@ def test_without_a_whole_fold_the_settings_that_are_whole_are_drawn(tmp_path: Pa
      (401, "about as many."), (1600, "4 times more."), (500_000, "1,250 times more.")],
 )  # fmt: skip
 def test_a_point_that_costs_more_is_said_to(evidence: Evidence, spent: int, said: str) -> None:
-    found = frontier_points.points(evidence, SUDOKU)
+    found = frontier_points.gather(evidence, SUDOKU).points
 
     def at(variant: str, evaluations: float) -> frontier_points.Point:
         point = next(point for point in found if point.variant == variant)
@@ -96,7 +96,7 @@ def test_what_lies_between_the_runs_of_ours_is_in_the_table(
     data = frontier.sheet(evidence).data
     lines = [dict(zip(data.head, row, strict=True)) for row in data.rows]
     found = [x for x in lines if x["benchmark"] == name and x["method"] == frontier.STOPPED]
-    (own,) = (p.row for p in frontier_points.points(evidence, part) if p.against is None)
+    (own,) = (p.row for p in frontier_points.gather(evidence, part).points if p.against is None)
     usual = complete("adaptive", {}, part)
     assert dict(own.settings) == usual
     jobs = frontier_points.plan(evidence, part)

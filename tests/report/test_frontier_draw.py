@@ -15,7 +15,7 @@ from tiltrm.evaluate.summary import Spread
 from tiltrm.report import frontier, frontier_draw
 from tiltrm.report.evidence import SUDOKU, Evidence, interval
 from tiltrm.report.frontier_draw import best_so_far, stretched
-from tiltrm.report.frontier_points import OURS, Point, between, points
+from tiltrm.report.frontier_points import OURS, Point, gather
 from tiltrm.report.sheet import NARROW, WIDE
 from tiltrm.report.style import LOOKS, styled
 
@@ -40,8 +40,8 @@ def moved(found: Sequence[Point], cost: float | None) -> list[Point]:
 def picture(request: Any, evidence: Evidence) -> tuple[Any, list[Point]]:
     """The axes once all is laid out, and the points on them."""
     kind, cost = request.param
-    found = moved(points(evidence, SUDOKU), cost)
-    line = between(evidence, SUDOKU) if cost is None else []
+    found, line = gather(evidence, SUDOKU)
+    found, line = moved(found, cost), line if cost is None else []
     with styled() as figure:
         sheet = figure(*SIZES[kind])
         axes = sheet.subplots()
@@ -96,7 +96,7 @@ def test_the_line_of_ours_is_the_best_so_far(evidence: Evidence) -> None:
     """Through its runs and what lies between them; a dearer one that solves less is off it."""
     spots = [(3.0, 50.0), (1.0, 40.0), (2.0, 50.0), (4.0, 45.0), (5.0, 60.0)]
     assert best_so_far(spots) == [(1.0, 40.0), (2.0, 50.0), (3.0, 50.0), (5.0, 60.0)]
-    found, line = points(evidence, SUDOKU), between(evidence, SUDOKU)
+    found, line = gather(evidence, SUDOKU)
     lowest = min(interval(point.row)[0] for point in found)
     with styled() as figure:
         axes = figure(*WIDE).subplots()
@@ -111,8 +111,9 @@ def test_the_line_of_ours_is_the_best_so_far(evidence: Evidence) -> None:
 
 
 def test_the_line_of_ours_is_whole_where_its_cheap_runs_are_lacking(evidence: Evidence) -> None:
-    ours, *peers = sorted(points(evidence, SUDOKU), key=lambda point: point.against is not None)
-    line = [Stopped(1, 0.95, 0.1), *between(evidence, SUDOKU)]
+    found, line = gather(evidence, SUDOKU)
+    ours, *peers = sorted(found, key=lambda point: point.against is not None)
+    line = [Stopped(1, 0.95, 0.1), *line]
     with styled() as figure:
         axes = figure(*WIDE).subplots()
         dear = [point for point in peers if point.variant not in OURS]
@@ -121,7 +122,7 @@ def test_the_line_of_ours_is_whole_where_its_cheap_runs_are_lacking(evidence: Ev
 
 
 def test_a_difference_of_nothing_has_no_minus(evidence: Evidence) -> None:
-    point = points(evidence, SUDOKU)[0]
+    point = gather(evidence, SUDOKU).points[0]
     nothing = Paired(40_000, -1e-5, -4e-4, -2e-4, 0, 1, 1.0)
     *_, said, _ = frontier._shown(SUDOKU, point._replace(against=nothing))
     assert said == "+0.00 (+0.0 to +0.0)"

@@ -319,7 +319,7 @@ def test_fig6_says_what_more_particles_give(evidence: Evidence) -> None:
 
 def test_the_frontiers_table_on_the_page(evidence: Evidence) -> None:
     """Shares become points, and a p-value that is not tiny is said."""
-    point = frontier_points.points(evidence, SUDOKU)[0]
+    point = frontier_points.gather(evidence, SUDOKU).points[0]
     row = replace(point.row, exact=Spread(0.5, None), evaluations=Spread(1234.4, None),
                   puzzles=100)  # fmt: skip
     for p_value, said in ((0.0009, "< 0.001"), (0.001, "0.001"), (0.0312, "0.031")):

@@ -6,6 +6,7 @@ from typing import NamedTuple
 
 from torch import Tensor
 
+from tiltrm.diagnose.alignment import mass
 from tiltrm.diagnose.verdict import FLAT, HELP, UNSTABLE
 from tiltrm.explore import Exploration, explore
 from tiltrm.explore.guides import Score
@@ -51,8 +52,8 @@ def play(
     quick = replace(settings, entropy_every=0, on_degenerate="abstain")
     found = explore(model, tokens, quick, guide=guide, seed=seed)
     right = (found.particle_answers == labels.cpu()[:, None]).all(-1)
-    mass = (right * found.log_weights.double().exp()).sum(-1)
-    return Played((found.answers == labels.cpu()).all(-1).double(), mass)
+    solved = (found.answers == labels.cpu()).all(-1).double()
+    return Played(solved, mass(found.log_weights.double(), right))
 
 
 def without_tilt(settings: Exploration) -> Exploration:
@@ -72,16 +73,22 @@ def outcome(deterministic: Played, unguided: Played, guided: Played) -> Outcome:
     return Outcome(quiet, even, tilted, float(gain.mean()), float(gain.std()) / len(gain) ** 0.5)
 
 
-def measure(
-    model: RecursiveModel, tokens: Tensor, labels: Tensor, settings: Exploration,
-    guide: Score | None = None, seed: int = 0,
-) -> Outcome:  # fmt: skip
-    """Run Algorithm 1 as it is set, without its tilt, and without its noise."""
-    quiet, even, tilted = (
-        play(model, tokens, labels, each, guide, seed)
-        for each in (without_noise(settings), without_tilt(settings), settings)
-    )
-    return outcome(quiet, even, tilted)
+class Scorer:
+    """What Algorithm 1 does with some puzzles; what its settings have in common is run once."""
+
+    def __init__(self, model: RecursiveModel, tokens: Tensor, labels: Tensor) -> None:
+        self.model, self.tokens, self.labels = model, tokens, labels
+        self.known: dict[Exploration, Played] = {}
+
+    def __call__(self, settings: Exploration, guide: Score | None = None) -> Outcome:
+        """As it is set, without its tilt, and without its noise."""
+        quiet, even = self._once(without_noise(settings)), self._once(without_tilt(settings))
+        return outcome(quiet, even, play(self.model, self.tokens, self.labels, settings, guide))
+
+    def _once(self, settings: Exploration) -> Played:
+        if settings not in self.known:
+            self.known[settings] = play(self.model, self.tokens, self.labels, settings)
+        return self.known[settings]
 
 
 def hits(predicted: Sequence[str], outcomes: Sequence[Outcome]) -> float:

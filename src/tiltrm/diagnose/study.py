@@ -66,12 +66,15 @@ class Study:
             self.reach[place] += moved(even(total), total, beta).sum()
         if success is not None:
             self._add_known(weights, scores, success.cpu()[:, None].expand_as(scores), bound)
-        return self._add_run(scores, answers, success)
+        return self._add_run(scores, total, answers, success)
 
-    def _add_run(self, scores: Tensor, answers: Tensor, success: Tensor | None) -> Tensor:
-        """Steps that were not watched are taken to score as the last one did."""
+    def _add_run(
+        self, scores: Tensor, total: Tensor, answers: Tensor, success: Tensor | None
+    ) -> Tensor:
+        """total: (puzzle, particle), of the steps that were watched; any later one is taken to
+        score as the last of them did."""
         later = scores[:, -1:].expand(-1, max(0, WHOLE - scores.shape[1]), -1)
-        total = scores.sum(1) + later.sum(1)
+        total = total + later.sum(1)
         weights = even(total)
         found = {"moved": moved_between(answers.cpu(), weights, total, self.beta)}
         if success is not None:

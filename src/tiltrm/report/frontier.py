@@ -6,7 +6,7 @@ from functools import partial
 from tiltrm.evaluate.anytime import Stopped
 from tiltrm.report import frontier_draw, paper
 from tiltrm.report.evidence import BENCHMARKS, MAZE, SUDOKU, Evidence, interval, percent
-from tiltrm.report.frontier_points import Point, between, points, settings
+from tiltrm.report.frontier_points import Point, gather, settings
 from tiltrm.report.sheet import Cell, Compared, Panel, Sheet, Table
 
 HEAD = (
@@ -25,7 +25,7 @@ def sheet(evidence: Evidence) -> Sheet:
     notes: list[str] = []
     for part in (SUDOKU, MAZE):
         if part in evidence.subjects:
-            found, line = points(evidence, part), between(evidence, part)
+            found, line = gather(evidence, part)
             count = found[0].row.puzzles
             split = evidence.subjects[part].split
             title = f"{BENCHMARKS[part]}, {count:,} puzzles of {split}"

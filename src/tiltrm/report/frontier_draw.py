@@ -49,12 +49,10 @@ def draw(part: str, found: Sequence[Point], line: Sequence[Stopped], axes: Any) 
     lowest = min(*(interval(point.row)[0] for point in found), *(peer.exact for peer in peers))
     series = [list(some) for _, some in groupby(found, key=lambda point: point.variant)]
     lines = [[(p.evaluations, interval(p.row)[0]) for p in some] for some in series]
-    between = [(own.evaluations, percent(own.exact)) for own in line]
-    between = [spot for spot in between if spot[1] >= lowest]
-    lines = [
-        best_so_far([*spots, *between]) if some[0].variant == "adaptive" else spots
-        for some, spots in zip(series, lines, strict=True)
-    ]
+    for some, spots in zip(series, lines, strict=True):
+        if some[0].variant == "adaptive":
+            between = ((own.evaluations, percent(own.exact)) for own in line)
+            spots[:] = best_so_far([*spots, *(spot for spot in between if spot[1] >= lowest)])
     _scales(axes, found, peers, lowest, [cost for some in lines for cost, _ in some])
     for some, drawn in zip(series, lines, strict=True):
         _series(axes, some, drawn, small)

@@ -55,6 +55,13 @@ class Point(NamedTuple):
         return self.row.evaluations.mean
 
 
+class Frontier(NamedTuple):
+    """Of one benchmark."""
+
+    points: list[Point]  # every method and setting, series by series, cheapest first
+    between: list[Stopped]  # the adaptive default after every number of steps, by its one run
+
+
 def plan(evidence: Evidence, part: str) -> list[Job]:
     """What must be computed.
 
@@ -78,30 +85,20 @@ def _wanted(evidence: Evidence, part: str) -> list[Job]:
     return plans.frontier(evidence.subjects[part], evidence.size, limit)
 
 
-def points(evidence: Evidence, part: str) -> list[Point]:
-    """Every method and setting, series by series, cheapest first."""
+def gather(evidence: Evidence, part: str) -> Frontier:
+    """All that is computed of it."""
     shards = evidence.read(plan(evidence, part))
     rows = [row for row in summarise(shards) if row.split == evidence.subjects[part].split]
     grouped = groups(shards)
-    ours = _default(grouped)
-    both = zip(rows, grouped, strict=True)
-    found = [_point(row, group, ours) for row, group in both]
-    order = [p.variant for p in found]
-    return sorted(found, key=lambda p: (order.index(p.variant), p.evaluations))
-
-
-def between(evidence: Evidence, part: str) -> list[Stopped]:
-    """The adaptive default with every number of outer steps, as far as its one run tells."""
-    jobs = [job for job in plan(evidence, part) if job.method == "adaptive"]
-    return stopped(_default(groups(evidence.read(jobs))))
-
-
-def _default(grouped: Sequence[Sequence[Shard]]) -> Sequence[Shard]:
-    """Of adaptive's settings, the one with the whole plan."""
-    return max(
+    ours = max(
         (group for group in grouped if group[0].job.method == "adaptive"),
         key=lambda group: (_turned(group[0].job.options), steps_of(group[0].job.options["stages"])),
     )
+    both = zip(rows, grouped, strict=True)
+    found = [_point(row, group, ours) for row, group in both]
+    order = [p.variant for p in found]
+    found.sort(key=lambda p: (order.index(p.variant), p.evaluations))
+    return Frontier(found, stopped(ours))
 
 
 def _point(row: Row, group: Sequence[Shard], ours: Sequence[Shard]) -> Point:
