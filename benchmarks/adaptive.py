@@ -5,8 +5,6 @@ every plan of a small grid and marks those that no other beats. Choose on val, n
 """
 
 import argparse
-import itertools
-import math
 import time
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
@@ -17,12 +15,13 @@ from torch import Tensor
 from tiltrm import kernels
 from tiltrm.data import read
 from tiltrm.explore import Exploration, explore
-from tiltrm.explore.adaptive import Adaptive, Stage, solve
-from tiltrm.explore.decide import by_halting
-from tiltrm.explore.run import device_of
-from tiltrm.methods import usual_plan, views_of
+from tiltrm.explore.inputs import device_of
+from tiltrm.explore.plan import Adaptive, Stage
+from tiltrm.explore.search import solve_adaptively as solve
+from tiltrm.explore.stopping import by_halting
 from tiltrm.model.base import RecursiveModel
 from tiltrm.model.checkpoint import load
+from tiltrm.solving import default_plan, plan_views
 from tiltrm.tasks import SUDOKU
 
 SHAPES = {
@@ -73,19 +72,17 @@ def fixed(model: RecursiveModel, tokens: Tensor, labels: Tensor, settings: Explo
 
 def adaptive(
     model: RecursiveModel, tokens: Tensor, labels: Tensor, plan: Adaptive, above: float, name: str,
-    before: float = -math.inf,
 ) -> Row:  # fmt: skip
     """A growing cloud; decided by the halting head alone."""
     begun = time.monotonic()
-    deciding = {"halting": by_halting(model, above, before=before)}
-    views = views_of(plan, SUDOKU, model, device_of(model, tokens))
+    deciding = {"halting": by_halting(model, above)}
+    views = plan_views(plan, SUDOKU, model, device_of(model, tokens))
     solution = solve(model, tokens, deciding, plan, views=views)
     right = (solution.answers == labels).all(-1).float()
     decided = torch.tensor([why == "halting" for why in solution.decided_by])
     sure = float(right[decided].mean()) if decided.any() else 0.0
     return Row(
-        f"adaptive {name}, noise {noises(plan)}, tau {plan.resample_below}, above {above}"
-        + (f" after {before}" if before > -math.inf else ""),
+        f"adaptive {name}, noise {noises(plan)}, tau {plan.resample_below}, above {above}",
         float(right.mean()), float(solution.evaluations.float().mean()),
         float(decided.float().mean()), sure, time.monotonic() - begun,
     )  # fmt: skip
@@ -131,10 +128,8 @@ def main() -> None:
     parser.add_argument("--skip-fixed", action="store_true", help="no S=16, which is slow on a CPU")
     parser.add_argument("--only-adaptive", action="store_true", help="no fixed setting at all")
     parser.add_argument("--above", type=float, nargs="+", default=[4.0])
-    parser.add_argument("--before", type=float, nargs="+", default=[], metavar="LOGIT",
-                        help="ask for this one step earlier, too")  # fmt: skip
-    parser.add_argument("--turned", action="store_true", help="fresh trajectories see the puzzle "
-                        "under symmetries, with and without noise")  # fmt: skip
+    parser.add_argument("--symmetric-views", action="store_true", help="fresh trajectories see "
+                        "the puzzle under symmetries, with and without noise")  # fmt: skip
     parser.add_argument("--device", default="cuda" if torch.cuda.is_available() else "cpu")
     arguments = parser.parse_args()
     model = load(arguments.model, device=arguments.device)
@@ -149,16 +144,14 @@ def main() -> None:
     for each in [] if arguments.only_adaptive else settings:
         rows.append(fixed(model, tokens, labels, each))
         print(rows[-1], flush=True)
-    usual = usual_plan(SUDOKU.name)
+    usual = default_plan(SUDOKU.name)
     own = [("default", usual, above) for above in arguments.above]
-    if arguments.turned:
-        plans = [Adaptive(noise=noise, turned=True) for noise in (0.0, 0.2, 0.3, 0.5)]
+    if arguments.symmetric_views:
+        plans = [Adaptive(noise=noise, symmetric_views=True) for noise in (0.0, 0.2, 0.3, 0.5)]
         own += [("turned", plan, above) for plan in plans for above in arguments.above]
     for name, plan, above in [*own, *(grid() if arguments.search else [])]:
         rows.append(adaptive(model, tokens, labels, plan, above, name))
         print(rows[-1], flush=True)
-    for above, before in itertools.product(arguments.above, arguments.before):
-        rows.append(adaptive(model, tokens, labels, usual, above, "default", before))
         print(rows[-1], flush=True)
     print("\nnot beaten by any other:")
     for row in unbeaten(rows):

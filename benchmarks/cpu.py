@@ -13,14 +13,14 @@ from collections.abc import Callable
 import torch
 from torch import Tensor
 
-from tiltrm.explore.cloud import Clock, ask, begin
-from tiltrm.explore.rows import one_thread_each, workers
-from tiltrm.explore.run import make_kit
-from tiltrm.explore.settings import Exploration
+from tiltrm.explore.batching import one_thread_each, workers
+from tiltrm.explore.cloud import Clock, initial_cloud, make_problem
+from tiltrm.explore.search import step_functions
 from tiltrm.model.base import evaluations_per_step
 from tiltrm.model.checkpoint import load
 from tiltrm.model.flops import evaluation_flops
 from tiltrm.model.trm import TRM
+from tiltrm.settings import Exploration
 
 TRM_GFLOPS = 129.0  # TinyRecursiveModels, batch 40, 2 cores of the same kind: docs/LOG.md
 WANTED = 0.70  # of the bound, at batch 16
@@ -66,10 +66,10 @@ def shared(
 def compare(model: TRM, batch: int, rounds: int, threads: int) -> tuple[float, float]:
     """Seconds per evaluation of the bare products and of the explorer's outer step."""
     settings = Exploration(particles=batch)
-    kit = make_kit(model, settings, None, threads)
+    functions = step_functions(model, settings)
     tokens = torch.randint(1, 11, (1, model.cells))
-    question = ask(model, tokens, batch)
-    cloud = begin(model, question)
+    problem = make_problem(model, tokens, batch)
+    cloud = initial_cloud(model, problem)
     bare = shared(lambda rows: bare_products(model, rows), batch, threads)
     calls = evaluations_per_step(model)
     times: dict[str, list[float]] = {"bare": [], "step": []}
@@ -78,7 +78,7 @@ def compare(model: TRM, batch: int, rounds: int, threads: int) -> tuple[float, f
         times["bare"].append(seconds(lambda: [bare() for _ in range(calls)]))
         clock = Clock(n, rounds)
         times["step"].append(
-            seconds(lambda clock=clock: kit.propose(cloud.state, question, clock))  # type: ignore[misc]
+            seconds(lambda clock=clock: functions.propose(cloud.state, problem, clock))  # type: ignore[misc]
         )
     per = {name: statistics.median(values) / (calls * batch) for name, values in times.items()}
     return per["bare"], per["step"]

@@ -14,11 +14,11 @@ import torch
 
 from benchmarks.clock import ceiling, profile, seconds
 from tiltrm.explore import Exploration, explore
-from tiltrm.explore.chunks import chunk_size
+from tiltrm.explore.batching import chunk_size
+from tiltrm.model import load
 from tiltrm.model.base import evaluations_per_step, step
 from tiltrm.model.build import Model
 from tiltrm.model.flops import evaluation_flops
-from tiltrm.opening import open_model
 from tiltrm.tasks import by_name
 
 
@@ -40,7 +40,7 @@ def main() -> None:
     parser.add_argument("--profile", type=int, default=0, metavar="ROWS")
     arguments = parser.parse_args()
     device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
-    model = open_model(arguments.model, device)
+    model = load(arguments.model, device=device)
     task = by_name(model.task)
     some = torch.stack([task.generate(seed)[0] for seed in range(2)]).to(device)
     particles, steps = arguments.particles, arguments.outer_steps

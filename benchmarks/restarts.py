@@ -18,18 +18,27 @@ from pathlib import Path
 import numpy
 import torch
 
-from benchmarks.tracks import QUIET, Array, Plan, Tracks, follow, left_open, load, save
+from benchmarks.trajectories import (
+    QUIET,
+    Array,
+    Plan,
+    Trajectories,
+    follow,
+    left_open,
+    load,
+    save,
+)
 from tiltrm.data import read
+from tiltrm.device import choose
 from tiltrm.errors import SettingsError
-from tiltrm.evaluate.titles import shapes
-from tiltrm.explore.plan import Stage
-from tiltrm.opening import open_model
+from tiltrm.explore.plan import Stage, format_stages, parse_stages
+from tiltrm.model import load as load_model
 
 EVALUATIONS = 7  # of one outer step
 
 
 def play(
-    quiet: Tracks | None, fresh: Tracks, plan: Plan, above: float
+    quiet: Trajectories | None, fresh: Trajectories, plan: Plan, above: float
 ) -> list[tuple[float, float, float]]:
     """Accuracy, share left open and mean evaluations after every stage, had it been the last.
 
@@ -53,7 +62,9 @@ def play(
     return found
 
 
-def _stages(quiet: Tracks | None, fresh: Tracks, plan: Plan) -> Iterator[tuple[Tracks, slice, int]]:
+def _stages(
+    quiet: Trajectories | None, fresh: Trajectories, plan: Plan
+) -> Iterator[tuple[Trajectories, slice, int]]:
     used = 0
     for number, (particles, steps) in enumerate(plan):
         if quiet is not None and number == 0:
@@ -63,7 +74,7 @@ def _stages(quiet: Tracks | None, fresh: Tracks, plan: Plan) -> Iterator[tuple[T
             used += particles
 
 
-def _recorded(tracks: Tracks, which: slice, steps: int) -> tuple[Tracks, slice, int]:
+def _recorded(tracks: Trajectories, which: slice, steps: int) -> tuple[Trajectories, slice, int]:
     """The same, if there is as much; SettingsError otherwise."""
     count, longest = tracks.logits.shape[1:]
     if which.stop > count or steps > longest:
@@ -119,11 +130,9 @@ def main() -> None:
         parser.error("trajectories that go on after a plan need --plan or --save")
 
 
-def record(arguments: argparse.Namespace) -> tuple[Tracks | None, Tracks]:
+def record(arguments: argparse.Namespace) -> tuple[Trajectories | None, Trajectories]:
     """Follow what is asked for."""
-    model = open_model(
-        arguments.model, torch.device("cuda" if torch.cuda.is_available() else "cpu")
-    )
+    model = load_model(arguments.model, device=choose("auto"))
     last = arguments.first + arguments.limit
     puzzles = read(arguments.data).take(slice(arguments.first, last))
     with torch.inference_mode():
@@ -136,7 +145,9 @@ def record(arguments: argparse.Namespace) -> tuple[Tracks | None, Tracks]:
         return quiet, follow(model, puzzles, count, steps, arguments.noise)
 
 
-def show(quiet: Tracks | None, fresh: Tracks, plan: Plan, aboves: list[float], orders: int) -> None:
+def show(
+    quiet: Trajectories | None, fresh: Trajectories, plan: Plan, aboves: list[float], orders: int
+) -> None:
     """Play one plan in several orders of the trajectories, and print the means stage by stage."""
     for above in aboves:
         draw = numpy.random.default_rng(0)
@@ -151,14 +162,12 @@ def show(quiet: Tracks | None, fresh: Tracks, plan: Plan, aboves: list[float], o
 
 
 def parse(words: list[str]) -> Plan:
-    """1x20 2x16*4 -> stages."""
-    parts = [word.replace("*", "x").split("x") for word in words]
-    return tuple(
-        (int(s), int(n)) for s, n, *times in parts for _ in range(int((times or ["1"])[0]))
-    )
+    """1x20 2x16*4 -> (trajectories, steps) of every stage."""
+    stages = parse_stages(" ".join(words))
+    return tuple((stage.particles, stage.outer_steps) for stage in stages)
 
 
-def wrong(fresh: Tracks, above: float) -> float:
+def wrong(fresh: Trajectories, above: float) -> float:
     """Share of wrong answers among the trajectories that are decided, each at its first chance.
 
     NaN where none is.
@@ -170,14 +179,15 @@ def wrong(fresh: Tracks, above: float) -> float:
     return float(1.0 - right[decided].mean()) if decided.any() else math.nan
 
 
-def search(quiet: Tracks, fresh: Tracks, aboves: list[float]) -> None:
+def search(quiet: Trajectories, fresh: Trajectories, aboves: list[float]) -> None:
     """Play every plan and print those that none beats, the cheapest first."""
     found = set()
     for above, first in itertools.product(aboves, (8, 12, 16, 20, 24, 32)):
         for rest in plans(*fresh.logits.shape[1:]):
             plan = ((1, first), *rest)
             for last, (accuracy, _, spent) in enumerate(play(quiet, fresh, plan, above), 1):
-                title = f"{shapes(Stage(*stage) for stage in plan[:last])} above {above:g}"
+                stages = tuple(Stage(*stage) for stage in plan[:last])
+                title = f"{format_stages(stages)} above {above:g}"
                 found.add((spent, -accuracy, title))
     best = 1.0
     print("exact %  evaluations  plan")

@@ -26,7 +26,7 @@ import torch
 from tiltrm.model import load, save
 from tiltrm.model.build import Model
 from tiltrm.model.trm import TRM, TRMConfig
-from tiltrm.solver import solve_texts
+from tiltrm.solving import solve_texts
 from tiltrm.tasks import SUDOKU
 
 SETTINGS: dict[str, Any] = {"particles": 4, "outer_steps": 28, "seed": 0}

@@ -15,13 +15,15 @@ from torch import Tensor
 
 from tiltrm.data import read
 from tiltrm.device import choose
-from tiltrm.explore.adaptive import UNDECIDED, Adaptive, Stage, solve
-from tiltrm.explore.calibrate import STEPS
-from tiltrm.explore.decide import by_agreement, by_halting
-from tiltrm.methods import AGREED, AGREED_AMONG, usual_plan, views_of
+from tiltrm.explore.plan import Adaptive, Stage
+from tiltrm.explore.search import UNDECIDED
+from tiltrm.explore.search import solve_adaptively as solve
+from tiltrm.explore.stopping import by_agreement, by_halting
 from tiltrm.model import load
 from tiltrm.model.base import RecursiveModel
-from tiltrm.solver import task_of
+from tiltrm.settings import AGREE_AMONG, AGREE_SHARE
+from tiltrm.solving import default_plan, plan_views, task_of
+from tiltrm.solving.calibrate import STEPS
 from tiltrm.tasks import Task, adopt
 from tiltrm.tasks.base import exactly_right
 
@@ -50,14 +52,14 @@ def rows(
     plan: Adaptive,
 ) -> Iterator[Row]:  # fmt: skip
     """Both ways at every bound."""
-    views = views_of(plan, task, model, tokens.device)
+    views = plan_views(plan, task, model, tokens.device)
     for above in bounds:
         for settled in (False, True):
-            judges = {
+            rules = {
                 "halting": by_halting(model, above, settled=settled),
-                "agreement": by_agreement(AGREED, AGREED_AMONG),
+                "agreement": by_agreement(AGREE_SHARE, AGREE_AMONG),
             }
-            found = solve(model, tokens, judges, plan, views=views)
+            found = solve(model, tokens, rules, plan, views=views)
             right = exactly_right(found.answers, labels)
             decided = torch.tensor([why != UNDECIDED for why in found.decided_by])
             yield Row(
@@ -83,7 +85,7 @@ def main() -> None:
     task = adopt(arguments.task) if arguments.task else task_of(model)
     puzzles = read(arguments.data, task, limit=arguments.limit)
     quiet = Adaptive((Stage(1, arguments.outer_steps),))
-    plan = usual_plan(task.name) if arguments.whole else quiet
+    plan = default_plan(task.name) if arguments.whole else quiet
     tokens = puzzles.questions.to(device)
     for row in rows(model, task, tokens, puzzles.labels(), arguments.above, plan):
         print(row, flush=True)

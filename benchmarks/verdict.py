@@ -15,9 +15,9 @@ from tiltrm.device import choose
 from tiltrm.diagnose import diagnose
 from tiltrm.diagnose.scoring import Scorer, hits
 from tiltrm.explore import Exploration
-from tiltrm.methods import parse_guide
+from tiltrm.model import load
 from tiltrm.model.base import RecursiveModel
-from tiltrm.opening import open_model
+from tiltrm.solving import parse_guide
 
 
 class Setting(NamedTuple):
@@ -40,7 +40,7 @@ SETTINGS = (
 
 def predicted(model: RecursiveModel, puzzles: Puzzles, setting: Setting) -> tuple[str, float]:
     """The verdict without labels, and its certainty."""
-    guide = parse_guide(setting.guide, model, lambda: puzzles.task)
+    guide = parse_guide(setting.guide, model, puzzles.task)
     report = diagnose(
         model, puzzles.questions, task=puzzles.task, guides={setting.guide: guide},
         settings=Exploration(particles=6, outer_steps=9, noise=setting.noise, beta=setting.beta),
@@ -59,7 +59,7 @@ def main() -> None:
     parser.add_argument("--outer-steps", type=int, default=48)
     parser.add_argument("--device", default="auto")
     arguments = parser.parse_args()
-    model = open_model(arguments.model, choose(arguments.device))
+    model = load(arguments.model, device=choose(arguments.device))
     puzzles = read(arguments.data)
     asked = puzzles.take(slice(0, arguments.ask))
     others = puzzles.take(slice(arguments.ask, arguments.ask + arguments.puzzles))
@@ -73,7 +73,7 @@ def main() -> None:
     usual = Exploration(particles=arguments.particles, outer_steps=arguments.outer_steps)
     print(f"\n{'':34} deterministic unguided guided, mass gained (%), {len(others)} puzzles")
     for setting, verdict in zip(SETTINGS, said, strict=True):
-        guide = parse_guide(setting.guide, model, lambda: others.task)
+        guide = parse_guide(setting.guide, model, others.task)
         found = score(replace(usual, noise=setting.noise, beta=setting.beta), guide)
         outcomes.append(found)
         shares = " ".join(f"{100 * share:8.1f}" for share in found[:4])

@@ -23,7 +23,7 @@ def test_exported_names_are_these_and_no_others() -> None:
 
 
 def test_explore_is_the_function_whatever_is_imported_later() -> None:
-    from tiltrm.explore.settings import Exploration
+    from tiltrm.settings import Exploration
 
     assert callable(tiltrm.explore)
     assert tiltrm.Exploration is Exploration

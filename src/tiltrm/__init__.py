@@ -15,9 +15,9 @@ from tiltrm.errors import (
     TiltrmError,
 )
 from tiltrm.explore import Exploration, Result, explore, guides
-from tiltrm.explore.adaptive import Adaptive, Solution, Stage
+from tiltrm.explore.plan import Adaptive, Stage
 from tiltrm.model import RecursiveModel, State, load, save
-from tiltrm.solver import solve
+from tiltrm.solving import Solution, solve
 
 __all__ = [
     "Adaptive",

@@ -63,7 +63,10 @@ def test_json_steps_and_settings_of_ones_own(
 
 def test_two_plans_side_by_side(tiltrm: Any, folder: str, data: dict[str, Path]) -> None:
     """The commas of a list end no setting."""
-    methods = ("adaptive:stages=[[1,2]]", "adaptive:stages=[[1,2],[2,1,false,0.6]],turned=true")
+    methods = (
+        "adaptive:stages=[[1,2]]",
+        "adaptive:stages=[[1,2],[2,1,false,0.6]],symmetric_views=true",
+    )
     code, out, _ = tiltrm(
         "evaluate", "--model", folder, "--data", data["test"], "--folds", "1", "--seeds", "1",
         "--limit", "2", "--method", *methods, "--json",

@@ -15,8 +15,7 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from tiltrm.cli import main, solve_command
-from tiltrm.methods import METHODS
-from tiltrm.solver import KEYS
+from tiltrm.solving import KEYS, METHODS
 from tiltrm.tasks import SUDOKU, Sudoku
 
 TASK = Sudoku(2)

@@ -49,7 +49,7 @@ def wanted(model: str, data: str) -> list[Job]:
     ]
 
 
-def begin(jobs: list[Job], folder: Path) -> tuple[int, int]:
+def initial_cloud(jobs: list[Job], folder: Path) -> tuple[int, int]:
     """A child that does what is missing: its id, and a pipe that says where it is."""
     readable, writable = os.pipe()
     child = os.fork()
@@ -83,7 +83,7 @@ def stored(folder: Path) -> int:
 def trial(jobs: list[Job], folder: Path, patience: float) -> bool:
     """Let a child compute so long and kill it; whether there was still something to kill."""
     before = stored(folder)
-    child, pipe = begin(jobs, folder)
+    child, pipe = initial_cloud(jobs, folder)
     select.select([pipe], [], [])  # it computes now, or is done
     time.sleep(patience)
     os.kill(child, signal.SIGKILL)
@@ -101,7 +101,7 @@ def main(model: str, data: str, folder: Path) -> None:
     jobs = wanted(model, data)
     folder.mkdir()
     begun = time.monotonic()
-    child, pipe = begin(jobs, folder.with_name("elsewhere"))
+    child, pipe = initial_cloud(jobs, folder.with_name("elsewhere"))
     last_place(pipe)
     assert os.waitpid(child, 0)[1] == 0
     whole = time.monotonic() - begun

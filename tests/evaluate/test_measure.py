@@ -7,10 +7,9 @@ import pytest
 import torch
 
 from tiltrm.data import Puzzles
-from tiltrm.evaluate.measure import ByStep, Outcome
+from tiltrm.evaluate.measure import ByStep, Measurement
 from tiltrm.evaluate.measure import columns as measured
-from tiltrm.explore import Exploration, chunks, explore
-from tiltrm.explore import run as exploring
+from tiltrm.explore import Exploration, algorithm, batching, explore
 from tiltrm.explore.guides import halting
 
 from .toys import TASK, Wells
@@ -60,7 +59,7 @@ def test_memory_that_runs_out_does_not_mix_up_puzzles(
 ) -> None:
     """A chunk may fail after its last step was watched, and begin again in halves."""
     whole = watched(model, puzzles, CLOUD)
-    real, failed = exploring.finish, list[int]()
+    real, failed = algorithm.conclude, list[int]()
 
     def failing(*arguments: Any) -> Any:
         if len(failed) < 2:
@@ -68,8 +67,8 @@ def test_memory_that_runs_out_does_not_mix_up_puzzles(
             raise torch.OutOfMemoryError("out of memory")
         return real(*arguments)
 
-    monkeypatch.setattr(exploring, "finish", failing)
-    monkeypatch.setattr(chunks.torch.cuda, "is_available", lambda: False)
+    monkeypatch.setattr(algorithm, "conclude", failing)
+    monkeypatch.setattr(batching.torch.cuda, "is_available", lambda: False)
     again = watched(model, puzzles, CLOUD, chunk=8)
     assert len(failed) == 2
     assert torch.equal(again.exact, whole.exact)
@@ -91,7 +90,7 @@ def test_an_answer_against_the_rules_is_not_valid(puzzles: Puzzles) -> None:
     answers = puzzles.labels().clone()
     answers[0, 0] = 2 + (answers[0, 0] - 1) % 4
     one = torch.ones(12)
-    outcome = Outcome(answers, one, one, one, one, ["budget"] * 12)
+    outcome = Measurement(answers, one, one, one, one, ["budget"] * 12)
     found = measured(outcome, TASK, puzzles.questions, puzzles.labels(), torch.arange(12),
                      torch.device("cpu"))  # fmt: skip
     assert found["valid"].tolist() == [False] + [True] * 11  # type: ignore[union-attr]

@@ -7,8 +7,8 @@ import pytest
 
 from tiltrm.errors import SettingsError
 from tiltrm.evaluate import METHODS
-from tiltrm.evaluate.options import NAMES, complete, listed, settable
-from tiltrm.methods import plan, usual_plan
+from tiltrm.evaluate.options import NAMES, complete, settable, stages_as_lists
+from tiltrm.solving import default_plan, resized_plan
 
 GIVEN: dict[str, dict[str, Any]] = {
     "guided": {"noise": 1, "placement": "latent"},
@@ -66,9 +66,9 @@ def test_a_noise_that_is_given_is_that_of_all_stages() -> None:
 
 
 def test_a_plan_that_resamples_is_that_of_solve() -> None:
-    own = plan({"resample_below": 0.3}, usual_plan("sudoku"))
+    own = resized_plan(default_plan("sudoku"), {"resample_below": 0.3})
     found = complete("adaptive", {"resample_below": 0.3}, "sudoku")
-    assert (found["stages"], found["noise"]) == (listed(own), own.noise)
+    assert (found["stages"], found["noise"]) == (stages_as_lists(own), own.noise)
 
 
 @pytest.mark.parametrize(
@@ -124,7 +124,7 @@ def test_turned_is_named_only_where_it_is_true() -> None:
     assert "turned" not in complete("adaptive", {"resample_below": 0.3}, "sudoku")
     assert "turned" not in complete("adaptive", {}, "maze")
     for wrong in ({"turned": 1}, {"turned": True, "resample_below": 0.3}):
-        with pytest.raises(SettingsError, match="turned"):
+        with pytest.raises(SettingsError, match=r"turned|symmetric_views"):
             complete("adaptive", wrong, "sudoku")
     with pytest.raises(SettingsError, match="turned"):
         complete("guided", {"turned": True}, "sudoku")

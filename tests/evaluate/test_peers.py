@@ -9,17 +9,15 @@ import torch
 from torch import Tensor
 
 from tiltrm.data import Puzzles
-from tiltrm.evaluate import METHODS, do, peers
-from tiltrm.evaluate.measure import Outcome
+from tiltrm.evaluate import do, peers
+from tiltrm.evaluate.measure import Measurement
 from tiltrm.evaluate.measure import columns as measured
 from tiltrm.evaluate.options import complete
-from tiltrm.evaluate.peers import exploration, guide_of
-from tiltrm.explore import adaptive, cloud, explore, guides
-from tiltrm.explore import run as exploring
+from tiltrm.evaluate.peers import Case, evaluate_method, exploration
+from tiltrm.explore import algorithm, cloud, explore, guides, search
 from tiltrm.explore.plan import Adaptive, Stage
-from tiltrm.methods import views_of
 from tiltrm.model.trm import TRM
-from tiltrm.solver import as_solution, solve
+from tiltrm.solving import plan_views, solve
 from tiltrm.tasks import Maze
 
 from .toys import TASK, Countdown, Wells, a_job
@@ -47,7 +45,7 @@ def columns(
     rows = torch.arange(len(puzzles)) if rows is None else rows
     part = puzzles.take(rows)
     own = settings(method, **more)
-    return METHODS[method](model, TASK, part.questions, part.labels(), own, 7, rows)
+    return evaluate_method(method, Case(model, TASK, part.questions, part.labels(), own, 7, rows))
 
 
 def equal(one: Any, other: Any) -> bool:
@@ -63,13 +61,11 @@ def test_fixed_methods_are_the_exploration(
     for own in (model, toy):
         found = columns(own, puzzles, method)
         fixed = exploration(method, settings(method))
-        guide = guide_of(own, TASK, settings(method))
         labels = puzzles.labels()
-        result = explore(own, puzzles.questions, fixed, guide=guide, seed=7,
+        result = explore(own, puzzles.questions, fixed, seed=7,
                          keys=torch.arange(len(puzzles)), labels=labels)  # fmt: skip
-        solution = as_solution(result, fixed)
         assert torch.equal(found["exact"], (result.answers == labels).all(-1))
-        assert torch.equal(found["confidence"], solution.confidence)
+        assert torch.equal(found["confidence"], result.solution_columns(fixed)["confidence"])
         assert torch.equal(found["halt_probability"], result.halt_probability)
         assert torch.equal(found["evaluations"], result.evaluations)
         if method == "deterministic":
@@ -102,7 +98,7 @@ def test_neither_fold_nor_chunk_matters(
             continue  # it knows its puzzles from one side only
         whole = columns(own, puzzles, method)
         with monkeypatch.context() as patch:
-            for module in (exploring, adaptive):
+            for module in (algorithm, search):
                 patch.setattr(module, "chunk_size", lambda *_: 2)
             again = columns(own, puzzles, method)
         assert all(equal(again[name], whole[name]) for name in whole)
@@ -124,7 +120,7 @@ def test_adaptive_is_solve(model: Wells, puzzles: Puzzles, monkeypatch: pytest.M
         above = {} if rules else {"halt_above": 5.0}
         own = complete(method, {"particles": 4, "outer_steps": 30, **above}, "sudoku4")
         part = (model, TASK, puzzles.questions, puzzles.labels())
-        found = METHODS[method](*part, own, 7, torch.arange(12))
+        found = evaluate_method(method, Case(*part, own, 7, torch.arange(12)))
         solution = solve(
             model, puzzles.questions, seed=7, particles=4, outer_steps=30, rules=rules, **above
         )  # fmt: skip
@@ -142,8 +138,8 @@ def test_adaptive_may_be_turned(puzzles: Puzzles) -> None:
         columns(Countdown(), puzzles, "adaptive", **own, turned=choice) for choice in (False, True)
     )
     assert int(plain["outer_steps"].sum()) > int(turned["outer_steps"].sum())  # the luckiest of 4
-    plan = Adaptive((Stage(1, 1), Stage(4, 6)), turned=True)
-    seen = views_of(plan, TASK, Countdown(), torch.device("cpu"))[1]
+    plan = Adaptive((Stage(1, 1), Stage(4, 6)), symmetric_views=True)
+    seen = plan_views(plan, TASK, Countdown(), torch.device("cpu"))[1]
     wanted = Countdown().wanted(seen.apply(puzzles.questions.expand(4, -1, -1)).flatten(0, 1))
     least = wanted.view(4, -1).amin(0) + 1  # fresh ones begin after the first step
     steps = torch.where(Countdown().wanted(puzzles.questions) <= 1, 1, least).clamp(max=7)
@@ -170,9 +166,9 @@ def test_halt_first_pays_for_all_until_the_first_supervision_end_that_passes(
 def test_only_the_seed_and_the_row_are_random(model: Wells, puzzles: Puzzles, method: str) -> None:
     rows = torch.arange(12)
     part = (model, TASK, puzzles.questions, puzzles.labels())
-    one = METHODS[method](*part, settings(method), 0, rows)
+    one = evaluate_method(method, Case(*part, settings(method), 0, rows))
     for seed, moved in ((1, 0), (0, 12)):
-        other = METHODS[method](*part, settings(method), seed, rows + moved)
+        other = evaluate_method(method, Case(*part, settings(method), seed, rows + moved))
         assert not torch.equal(one["halt_probability"], other["halt_probability"])
 
 
@@ -186,7 +182,7 @@ def test_mazes_are_judged_three_ways() -> None:
         task.encode("S   " + " ## " + "oo  " + " G  ", answer=True),  # no path
     ])  # fmt: skip
     zeros = torch.zeros(4)
-    outcome = Outcome(answers, zeros, zeros, zeros, zeros, ("budget",) * 4)
+    outcome = Measurement(answers, zeros, zeros, zeros, zeros, ("budget",) * 4)
     found = measured(
         outcome, task, question.expand(4, -1), answers[:1].expand(4, -1), torch.arange(4),
         torch.device("cpu"),
@@ -223,7 +219,7 @@ def test_what_the_growing_clouds_are_asked_with(
         return real(*given, **more)
 
     monkeypatch.setattr(peers, "solve_adaptively", solve)
-    monkeypatch.setattr(peers, "guide_of", lambda *_: guide)
+    monkeypatch.setattr(peers, "parse_guide", lambda *_: guide)
     columns(model, puzzles, "adaptive")
     assert seen.pop()[1] is guide
     columns(model, puzzles, "halt_first")

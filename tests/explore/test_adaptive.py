@@ -8,24 +8,25 @@ import torch
 from torch import Tensor
 
 from tiltrm.errors import DeviceError, SettingsError
-from tiltrm.explore import adaptive
-from tiltrm.explore.adaptive import UNDECIDED, Adaptive, Solution, Stage, solve
+from tiltrm.explore import search as searching
 from tiltrm.explore.cloud import Cloud, StepInfo
-from tiltrm.explore.cohort import Walk
-from tiltrm.explore.decide import by_agreement, by_halting, by_rules
-from tiltrm.explore.result import token_entropy
-from tiltrm.methods import views_of
+from tiltrm.explore.plan import Adaptive, Stage
+from tiltrm.explore.result import SearchResult, token_entropy
+from tiltrm.explore.search import UNDECIDED, Batch, StagedSearch, StepResult
+from tiltrm.explore.search import solve_adaptively as solve
+from tiltrm.explore.stopping import by_agreement, by_halting, by_rules
 from tiltrm.model.base import State, evaluations_per_step
 from tiltrm.model.trm import TRM
+from tiltrm.solving import plan_views
 from tiltrm.tasks import Sudoku
 
 PLAN = Adaptive(stages=(Stage(1, 3), Stage(3, 2), Stage(5, 2)))
 NEVER = math.inf
 
 
-def same(one: Solution, other: Solution, rows: Tensor) -> bool:
+def same(one: SearchResult, other: SearchResult, rows: Tensor) -> bool:
     """Whether `one` is what `other` says of these rows, to the last bit."""
-    for field in fields(Solution):
+    for field in fields(SearchResult):
         a, b = getattr(one, field.name), getattr(other, field.name)
         if isinstance(a, Tensor):
             if not torch.equal(a, b[rows]):
@@ -62,28 +63,6 @@ def test_a_threshold_above_all_spends_the_whole_plan(model: TRM, tokens: Tensor)
     assert set(solution.decided_by) == {UNDECIDED}
 
 
-def test_asked_twice_it_decides_at_the_first_step_that_passes_both(
-    model: TRM, tokens: Tensor
-) -> None:
-    inputs = model.embed(tokens)
-    state = model.start(inputs)
-    logits = [model.halt_logit(state.answer)]
-    for _ in range(12):
-        state = model.step(inputs, state)
-        logits.append(model.halt_logit(state.answer))
-    path = torch.stack(logits, -1)  # (puzzle, step 0..12)
-    above, before = float(path[:, 1:].median()), float(path.quantile(0.4))
-    both = (path[:, 1:] > above) & (path[:, :-1] > before)
-    wanted = torch.where(both.any(-1), both.int().argmax(-1) + 1, 12)
-    judges = {"halting": by_halting(model, above, before=before)}
-    found = solve(model, tokens, judges, Adaptive((Stage(1, 12),)))
-    assert found.outer_steps.tolist() == wanted.tolist()
-    once = torch.where(
-        (path[:, 1:] > above).any(-1), (path[:, 1:] > above).int().argmax(-1) + 1, 12
-    )
-    assert not torch.equal(once, wanted)
-
-
 class Wavering(TRM):
     """Its answer to every puzzle is 2, then 3, then 3 for good; its state counts the steps."""
 
@@ -106,10 +85,10 @@ class Wavering(TRM):
 def test_what_still_changes_is_not_settled(
     model: TRM, tokens: Tensor, settled: bool, steps: int, token: int, turned: bool
 ) -> None:
-    plan = Adaptive((Stage(1, 6), Stage(2, 3)), turned=turned)
-    seen = views_of(plan, Sudoku(2), model, torch.device("cpu"))
-    judges = {"halting": by_halting(model, -NEVER, settled=settled)}
-    found = solve(Wavering(model.config), tokens, judges, plan, views=seen)
+    plan = Adaptive((Stage(1, 6), Stage(2, 3)), symmetric_views=turned)
+    seen = plan_views(plan, Sudoku(2), model, torch.device("cpu"))
+    rules = {"halting": by_halting(model, -NEVER, settled=settled)}
+    found = solve(Wavering(model.config), tokens, rules, plan, views=seen)
     assert found.outer_steps.tolist() == [steps] * len(tokens)
     assert (found.answers == token).all()
     assert found.decided_by == ("halting",) * len(tokens)
@@ -118,48 +97,48 @@ def test_what_still_changes_is_not_settled(
 def test_company_order_and_chunks_change_nothing(
     model: TRM, tokens: Tensor, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    judges = {"halting": by_halting(model, middling(model, tokens))}
-    whole = solve(model, tokens, judges, PLAN, seed=3)
+    rules = {"halting": by_halting(model, middling(model, tokens))}
+    whole = solve(model, tokens, rules, PLAN, seed=3)
     assert len(set(whole.decided_by)) == 2, "the threshold should divide the puzzles"
     order = torch.tensor([4, 0, 3])
-    assert same(solve(model, tokens[order], judges, PLAN, seed=3), whole, order)
+    assert same(solve(model, tokens[order], rules, PLAN, seed=3), whole, order)
     everyone = torch.arange(len(tokens))
     for rows in (1, 7):
-        monkeypatch.setattr(adaptive, "chunk_size", lambda *_, rows=rows: rows)
-        assert same(solve(model, tokens, judges, PLAN, seed=3), whole, everyone)
+        monkeypatch.setattr(searching, "chunk_size", lambda *_, rows=rows: rows)
+        assert same(solve(model, tokens, rules, PLAN, seed=3), whole, everyone)
     keys = 7 * everyone
-    keyed = solve(model, tokens, judges, PLAN, keys=keys)
-    monkeypatch.setattr(adaptive, "ENTER", 2)
-    assert same(solve(model, tokens, judges, PLAN, seed=3), whole, everyone)
-    assert same(solve(model, tokens, judges, PLAN, keys=keys), keyed, everyone)
-    assert not torch.equal(solve(model, tokens, judges, PLAN, seed=4).confidence, whole.confidence)
+    keyed = solve(model, tokens, rules, PLAN, keys=keys)
+    monkeypatch.setattr(searching, "EMBEDDED", 2)
+    assert same(solve(model, tokens, rules, PLAN, seed=3), whole, everyone)
+    assert same(solve(model, tokens, rules, PLAN, keys=keys), keyed, everyone)
+    assert not torch.equal(solve(model, tokens, rules, PLAN, seed=4).confidence, whole.confidence)
 
 
 def test_what_the_halting_head_says_is_the_same_alone(model: TRM) -> None:
     """torch.sigmoid is not: its last bit depends on an element's place in the tensor."""
     many = torch.randint(1, 6, (37, 16), generator=torch.Generator().manual_seed(2))
-    judges = {"halting": by_halting(model, -NEVER)}
-    whole = solve(model, many, judges, PLAN)
+    rules = {"halting": by_halting(model, -NEVER)}
+    whole = solve(model, many, rules, PLAN)
     for place in range(len(many)):
-        alone = solve(model, many[place : place + 1], judges, PLAN)
+        alone = solve(model, many[place : place + 1], rules, PLAN)
         assert same(alone, whole, torch.tensor([place]))
 
 
 def test_running_out_of_memory_halves_and_counts_once(
     model: TRM, tokens: Tensor, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    judges = {"halting": by_halting(model, middling(model, tokens))}
-    whole = solve(model, tokens, judges, PLAN)
-    real = Walk.advance
+    rules = {"halting": by_halting(model, middling(model, tokens))}
+    whole = solve(model, tokens, rules, PLAN)
+    real = StagedSearch.advance
     room = 5
 
-    def small(walk: Walk, cohort: object) -> object:
-        if len(cohort.places) * walk.stage(cohort).particles > room:  # type: ignore[attr-defined]
+    def small(search: StagedSearch, batch: Batch) -> StepResult:
+        if len(batch.ids) * search.stage(batch).particles > room:
             raise torch.OutOfMemoryError("no room")
-        return real(walk, cohort)  # type: ignore[arg-type]
+        return real(search, batch)
 
-    monkeypatch.setattr(Walk, "advance", small)
-    assert same(solve(model, tokens, judges, PLAN), whole, torch.arange(len(tokens)))
+    monkeypatch.setattr(StagedSearch, "advance", small)
+    assert same(solve(model, tokens, rules, PLAN), whole, torch.arange(len(tokens)))
     room = 2
     with pytest.raises(DeviceError, match="one puzzle must fit"):
         solve(model, tokens, {}, PLAN)
@@ -190,13 +169,13 @@ def test_noisy_trajectories_start_afresh_unless_they_go_on(
         assert torch.equal(after.latent[:, particle], first.latent)
 
 
-def test_the_first_judge_that_decides_is_the_reason(model: TRM, tokens: Tensor) -> None:
+def test_the_first_rule_that_decides_is_the_reason(model: TRM, tokens: Tensor) -> None:
     always = by_halting(model, -NEVER)
     solution = solve(model, tokens, {"never": by_halting(model, NEVER), "b": always, "c": always})
     assert solution.decided_by == ("b",) * len(tokens)
 
 
-def test_confidence_is_at_least_the_judges_in_every_cell(model: TRM, tokens: Tensor) -> None:
+def test_confidence_is_at_least_the_rules_in_every_cell(model: TRM, tokens: Tensor) -> None:
     for above in (-NEVER, NEVER):
         solution = solve(model, tokens, {"halting": by_halting(model, above)}, PLAN)
         assert (solution.cell_confidence >= solution.confidence[:, None] - 1e-6).all()
@@ -247,43 +226,43 @@ class Brittle(TRM):
 
 def test_a_dead_particle_does_not_end_the_search(model: TRM, tokens: Tensor) -> None:
     """Fresh ones come with the next stage; what was spent is counted, and nobody else notices."""
-    judges, each = {"halting": by_halting(model, -NEVER)}, evaluations_per_step(model)
+    rules, each = {"halting": by_halting(model, -NEVER)}, evaluations_per_step(model)
     brittle = Brittle(model.config)
     brittle.load_state_dict(model.state_dict())
     brittle.mine = model.embed(tokens[2:3])[0]
     others = torch.tensor([0, 1, 3, 4, 5])
     for stages, spent in (
         (PLAN.stages, 1 * 3 + 3 * 1),
-        ((Stage(1, 2), Stage(1, 2), Stage(3, 2, goes_on=True)), 1 * 2 + 1 * 2 + 3 * 1),
+        ((Stage(1, 2), Stage(1, 2), Stage(3, 2, continues=True)), 1 * 2 + 1 * 2 + 3 * 1),
         ((Stage(1, 2), Stage(1, 2)), 1),
-        ((Stage(1, 2), Stage(1, 2, goes_on=True)), 1),
+        ((Stage(1, 2), Stage(1, 2, continues=True)), 1),
     ):
-        found = solve(brittle, tokens, judges, Adaptive(stages))
+        found = solve(brittle, tokens, rules, Adaptive(stages))
         assert found.evaluations[2] == spent * each
         assert found.degenerate.tolist() == [row == 2 and spent == 1 for row in range(6)]
         assert found.decided_by[2] == (UNDECIDED if spent == 1 else "halting")
-        assert same(solve(model, tokens[others], judges, Adaptive(stages)), found, others)
+        assert same(solve(model, tokens[others], rules, Adaptive(stages)), found, others)
 
 
 def test_who_brings_fresh_particles() -> None:
-    stages = (Stage(1, 2), Stage(3, 2), Stage(3, 2, goes_on=True), Stage(1, 2))
+    stages = (Stage(1, 2), Stage(3, 2), Stage(3, 2, continues=True), Stage(1, 2))
     assert [Adaptive(stages).fresh_after(number) for number in range(4)] == [True] + [False] * 3
     afresh = Adaptive((Stage(3, 2), Stage(3, 2), Stage(1, 2)))
     assert [afresh.fresh_after(number) for number in range(3)] == [True, False, False]
-    turned = Adaptive((Stage(1, 2), Stage(1, 2), Stage(1, 2)), turned=True)
+    turned = Adaptive((Stage(1, 2), Stage(1, 2), Stage(1, 2)), symmetric_views=True)
     assert [turned.fresh_after(number) for number in range(3)] == [True, True, False]
 
 
 def context(answers: list[list[int]]) -> object:
-    """As much of a Context as these judges look at: one puzzle."""
+    """As much of a Context as these stopping rules look at: one puzzle."""
 
     class Fake:
         pass
 
     fake = Fake()
     fake.answers = torch.tensor([answers], dtype=torch.uint8)  # type: ignore[attr-defined]
-    fake.question = Fake()  # type: ignore[attr-defined]
-    fake.question.tokens = torch.zeros(1, len(answers[0]))  # type: ignore[attr-defined]
+    fake.problem = Fake()  # type: ignore[attr-defined]
+    fake.problem.tokens = torch.zeros(1, len(answers[0]))  # type: ignore[attr-defined]
     return fake
 
 
@@ -294,10 +273,10 @@ def cloud(weights: list[float], score: list[float]) -> Cloud:
 def test_agreement_counts_heads_and_needs_company() -> None:
     answers = context([[1, 2], [1, 2], [1, 2], [3, 3]])
     light = cloud([0.01, 0.01, 0.01, 0.97], [0.0, 1.0, 0.0, 2.0])
-    verdict = by_agreement(0.7, 4)(light, answers)  # type: ignore[arg-type]
-    assert verdict.decided.item(), "three of four, whatever they weigh"
-    assert verdict.particle.item() == 1  # of those that say [1, 2], the best scored
-    assert verdict.probability.item() == pytest.approx(0.75)
+    decision = by_agreement(0.7, 4)(light, answers)  # type: ignore[arg-type]
+    assert decision.decided.item(), "three of four, whatever they weigh"
+    assert decision.particle.item() == 1  # of those that say [1, 2], the best scored
+    assert decision.probability.item() == pytest.approx(0.75)
     for share, particles in ((0.8, 4), (0.7, 5)):
         assert not by_agreement(share, particles)(light, answers).decided.item()  # type: ignore[arg-type]
     dead = cloud([0.0, 0.0, 0.5, 0.5], [0.0] * 4)
@@ -305,14 +284,14 @@ def test_agreement_counts_heads_and_needs_company() -> None:
 
 
 def test_rules_choose_a_living_answer_without_fault() -> None:
-    def violations(puzzle: Tensor, answer: Tensor) -> Tensor:
-        return (answer != 7).sum(-1)
+    def is_solved(puzzle: Tensor, answer: Tensor) -> Tensor:
+        return (answer == 7).all(-1)
 
     answers = context([[7, 7], [7, 1], [7, 7]])
-    verdict = by_rules(violations)(cloud([0.0, 0.5, 0.5], [9.0, 9.0, 0.0]), answers)  # type: ignore[arg-type]
-    assert verdict.decided.item()
-    assert verdict.particle.item() == 2, "the first is right too, but dead"
-    nobody = by_rules(violations)(cloud([0.5, 0.5], [0.0, 0.0]), context([[1, 7], [2, 7]]))  # type: ignore[arg-type]
+    decision = by_rules(is_solved)(cloud([0.0, 0.5, 0.5], [9.0, 9.0, 0.0]), answers)  # type: ignore[arg-type]
+    assert decision.decided.item()
+    assert decision.particle.item() == 2, "the first is right too, but dead"
+    nobody = by_rules(is_solved)(cloud([0.5, 0.5], [0.0, 0.0]), context([[1, 7], [2, 7]]))  # type: ignore[arg-type]
     assert not nobody.decided.item()
 
 
@@ -324,9 +303,9 @@ def test_a_stage_may_have_a_noise_of_its_own(model: TRM, tokens: Tensor) -> None
         solve(model, tokens, {}, Adaptive(stages, noise=0.3), watch=seen.append)
         return [info.context.state.latent for info in seen]
 
-    plain = walked(Stage(3, 2), Stage(3, 2, goes_on=True))
-    same = walked(Stage(3, 2), Stage(3, 2, goes_on=True, noise=0.3))
-    quiet = walked(Stage(3, 2), Stage(3, 2, goes_on=True, noise=0.0))
+    plain = walked(Stage(3, 2), Stage(3, 2, continues=True))
+    same = walked(Stage(3, 2), Stage(3, 2, continues=True, noise=0.3))
+    quiet = walked(Stage(3, 2), Stage(3, 2, continues=True, noise=0.0))
     assert all(torch.equal(one, other) for one, other in zip(plain, same, strict=True))
     assert torch.equal(plain[1], quiet[1])
     assert not torch.equal(plain[2], quiet[2])

@@ -9,18 +9,18 @@ import pytest
 from benchmarks import restarts
 from benchmarks import settled as settling
 from benchmarks.adaptive import Row, noises, unbeaten
-from benchmarks.tracks import Plan, Tracks, save
+from benchmarks.trajectories import Plan, Trajectories, save
 from torch import Tensor
 
 from tiltrm.errors import SettingsError
 from tiltrm.explore.plan import Adaptive, Stage
-from tiltrm.methods import usual_plan
 from tiltrm.model.base import evaluations_per_step
 from tiltrm.model.trm import TRM
+from tiltrm.solving import default_plan
 from tiltrm.tasks import Sudoku
 
-QUIET = Tracks(numpy.zeros((2, 1, 20)), numpy.zeros((2, 1, 20), bool))
-FRESH = Tracks(numpy.zeros((2, 4, 10)), numpy.zeros((2, 4, 10), bool))
+QUIET = Trajectories(numpy.zeros((2, 1, 20)), numpy.zeros((2, 1, 20), bool))
+FRESH = Trajectories(numpy.zeros((2, 4, 10)), numpy.zeros((2, 4, 10), bool))
 
 
 @pytest.mark.parametrize(
@@ -34,7 +34,9 @@ FRESH = Tracks(numpy.zeros((2, 4, 10)), numpy.zeros((2, 4, 10), bool))
         (None, ((5, 10),)),
     ],
 )
-def test_a_plan_larger_than_the_recording_is_refused(quiet: Tracks | None, plan: Plan) -> None:
+def test_a_plan_larger_than_the_recording_is_refused(
+    quiet: Trajectories | None, plan: Plan
+) -> None:
     with pytest.raises(SettingsError, match="recorded"):
         restarts.play(quiet, FRESH, plan, 1.0)
 
@@ -47,7 +49,7 @@ def test_a_plan_may_use_all_that_was_recorded() -> None:
 def test_the_command_ends_with_that_sentence(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    path = tmp_path / "tracks.npz"
+    path = tmp_path / "trajectories.npz"
     save(path, QUIET, FRESH)
     monkeypatch.setattr(sys, "argv", ["restarts", "--load", str(path), "--plan", "1x20", "8x10"])
     with pytest.raises(SystemExit):
@@ -80,7 +82,7 @@ def test_equal_rows_do_not_beat_each_other() -> None:
 
 def test_a_row_says_the_noises_of_its_stages() -> None:
     assert noises(Adaptive()) == "0.5"
-    assert noises(usual_plan("sudoku")) == "0.3 then 0.6"
+    assert noises(default_plan("sudoku")) == "0.3 then 0.6"
     assert noises(Adaptive((Stage(1, 2, noise=0.2),), noise=0.5)) == "0.2"
 
 

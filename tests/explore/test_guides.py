@@ -6,7 +6,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from tiltrm.explore import Clock, Context, Exploration, ask, explore
+from tiltrm.explore import Clock, Context, Exploration, explore, make_problem
 from tiltrm.explore.guides import (
     Guide,
     confidence,
@@ -29,7 +29,7 @@ def count_ones(puzzle: Tensor, answer: Tensor) -> Tensor:
 def scene(model: TRM, tokens: Tensor) -> tuple[State, Context]:
     draw = torch.Generator().manual_seed(0)
     old, new = (State(*torch.randn(2, 6, 3, 17, 32, generator=draw)) for _ in range(2))
-    return new, Context(ask(model, tokens, 3), Clock(5, 9), old, new, model.decode)
+    return new, Context(make_problem(model, tokens, 3), Clock(5, 9), old, new, model)
 
 
 def test_formulas(model: TRM, tokens: Tensor, scene: tuple[State, Context]) -> None:

@@ -14,17 +14,18 @@ from tiltrm.explore import (
     Exploration,
     NoiseFreeFirst,
     StepInfo,
-    ask,
-    begin,
     everywhere,
     explore,
+    initial_cloud,
+    make_problem,
     step,
 )
-from tiltrm.explore.adaptive import Adaptive, Stage, solve
-from tiltrm.explore.decide import by_halting
+from tiltrm.explore.plan import Adaptive, Stage
 from tiltrm.explore.resample import systematic
 from tiltrm.explore.result import beliefs, token_entropy
-from tiltrm.explore.run import make_kit
+from tiltrm.explore.search import solve_adaptively as solve
+from tiltrm.explore.search import step_functions
+from tiltrm.explore.stopping import by_halting
 from tiltrm.model.base import State
 from tiltrm.model.base import step as model_step
 from tiltrm.model.trm import TRM, TRMConfig
@@ -67,10 +68,10 @@ def test_one_quiet_particle_is_the_model(model: TRM, tokens: Tensor) -> None:
         state = model.start(inputs)
         for _ in range(5):
             state = model_step(model, inputs, state)
-        question = ask(model, tokens, 1)
-        cloud, kit = begin(model, question), make_kit(model, settings, None, 1)
+        problem = make_problem(model, tokens, 1)
+        cloud, functions = initial_cloud(model, problem), step_functions(model, settings)
         for n in range(1, 6):
-            cloud, _ = step(cloud, question, Clock(n, 5), model.decode, **kit._asdict())
+            cloud, _ = step(cloud, problem, Clock(n, 5), model, **functions._asdict())
         assert torch.equal(cloud.state.answer[:, 0], state.answer)
         assert torch.equal(cloud.state.latent[:, 0], state.latent)
         result = explore(model, tokens, settings)

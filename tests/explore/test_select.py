@@ -3,6 +3,7 @@
 import torch
 from torch import Tensor
 
+from tiltrm.explore.choices import make_select
 from tiltrm.explore.select import (
     Candidates,
     best_score,
@@ -12,7 +13,7 @@ from tiltrm.explore.select import (
     unguided_map,
     weighted_map,
 )
-from tiltrm.explore.settings import Exploration
+from tiltrm.settings import Exploration
 
 
 def cloud(answers: list[list[int]], weights: list[float], score: list[float]) -> Candidates:
@@ -47,8 +48,8 @@ def test_without_a_tilt_the_guide_breaks_no_ties() -> None:
     split = cloud([[1], [2], [3], [4]], even, [0.0, 0.0, 5.0, 0.0])
     assert weighted_map(split).item() == 2
     assert unguided_map(split).item() == 0
-    assert Exploration(beta=0.0).make_select(None) is unguided_map
-    assert Exploration(beta=0.1).make_select(None) is weighted_map
+    assert make_select(Exploration(beta=0.0), None) is unguided_map
+    assert make_select(Exploration(beta=0.1), None) is weighted_map
 
 
 def test_majority_counts_heads_and_map_weighs_them() -> None:

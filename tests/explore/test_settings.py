@@ -9,6 +9,7 @@ import torch
 from tiltrm.diagnose import diagnose
 from tiltrm.errors import SettingsError
 from tiltrm.explore import Exploration, explore, latent_only
+from tiltrm.explore.choices import make_noise, make_potential, make_resample, make_select
 from tiltrm.explore.noise import OncePerSupervision
 from tiltrm.explore.plan import Adaptive, Stage
 from tiltrm.explore.resample import never
@@ -100,17 +101,17 @@ def test_a_misspelt_setting_fails() -> None:
 
 
 def test_names_and_functions_are_both_choices(model: TRM) -> None:
-    assert Exploration(placement=latent_only).make_noise(model).placement is latent_only
-    assert Exploration(placement="latent").make_noise(model).placement is latent_only
-    assert Exploration(select=best_score).make_select(None) is best_score
-    assert Exploration(trigger="never").make_resample() is never
-    supervision = Exploration(placement="supervision").make_noise(model).placement
+    assert make_noise(Exploration(placement=latent_only), model).placement is latent_only
+    assert make_noise(Exploration(placement="latent"), model).placement is latent_only
+    assert make_select(Exploration(select=best_score), None) is best_score
+    assert make_resample(Exploration(trigger="never")) is never
+    supervision = make_noise(Exploration(placement="supervision"), model).placement
     assert supervision == OncePerSupervision(model.cycles)
 
 
 def test_score_every_reaches_the_potential() -> None:
-    potential = Exploration(score_every=3).make_potential()
+    potential = make_potential(Exploration(score_every=3))
     assert [n for n in range(1, 9) if potential.asks(n, 8)] == [3, 6, 8]
-    last = Exploration(potential="terminal").make_potential()
+    last = make_potential(Exploration(potential="terminal"))
     assert [n for n in range(1, 9) if last.asks(n, 8)] == [8]
     assert last.tilt(torch.tensor(2.0), torch.tensor(5.0)) == 2.0

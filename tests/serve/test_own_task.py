@@ -14,7 +14,7 @@ pytest.importorskip("fastapi", reason="the extra [serve] is not installed")
 from tiltrm.cli import main
 from tiltrm.model import save
 from tiltrm.model.trm import TRM, TRMConfig
-from tiltrm.solver import solve_texts
+from tiltrm.solving import solve_texts
 from tiltrm.tasks import Task, adopt, registry
 
 from .browser import Tab, chromium, text, typed

@@ -13,10 +13,8 @@ pytest.importorskip("prometheus_client", reason="the extra [serve] is not instal
 
 
 from tiltrm.diagnose import diagnose
-from tiltrm.methods import METHODS
 from tiltrm.model.trm import TRM
-from tiltrm.recipe import small_run
-from tiltrm.solver import solve_texts
+from tiltrm.solving import METHODS, small_run, solve_texts
 from tiltrm.tasks import Sudoku
 
 from .service import Service, request_of, serving
@@ -169,7 +167,7 @@ def test_only_json_is_read_and_only_own_names_are_answered(service: Service) -> 
 
 def test_every_answer_carries_the_policy_and_no_cross_origin_leave(service: Service) -> None:
     for path in ("/", "/healthz", "/nowhere", "/docs", "/static/main.js"):
-        _, headers, _ = service.ask(path, headers={"Origin": "http://evil.example"})
+        _, headers, _ = service.make_problem(path, headers={"Origin": "http://evil.example"})
         assert headers["content-security-policy"].startswith("default-src 'self';")
         assert headers["x-content-type-options"] == "nosniff"
         assert headers["referrer-policy"] == "no-referrer"

@@ -259,8 +259,8 @@ def test_a_stream_says_who_is_fresh(
     toy: TRM, monkeypatch: pytest.MonkeyPatch, turned: bool, kept: int
 ) -> None:
     """Where trajectories are turned, a stage begins with none of the last one's."""
-    plan = Adaptive((Stage(1, 2), Stage(4, 2)), turned=turned)
-    monkeypatch.setattr("tiltrm.recipe.usual_plan", lambda *_, **__: plan)
+    plan = Adaptive((Stage(1, 2), Stage(4, 2)), symmetric_views=turned)
+    monkeypatch.setattr("tiltrm.recipe.default_plan", lambda *_, **__: plan)
     track.cache_clear()
     with serving(toy) as service:
         text = service.ask("/v1/solve/stream", {"puzzles": [PUZZLE], "task": "sudoku4"})[2]

@@ -17,7 +17,7 @@ import pytest
 from tiltrm.cli import main
 from tiltrm.model import save
 from tiltrm.model.trm import TRM
-from tiltrm.solver import solve_texts
+from tiltrm.solving import solve_texts
 from tiltrm.tasks import Sudoku
 
 TASK = Sudoku(2)

@@ -4,8 +4,8 @@ import pytest
 import torch
 from torch import Tensor
 
-from tiltrm.explore import Clock, Exploration, ask, begin, explore, step
-from tiltrm.explore.run import make_kit
+from tiltrm.explore import Clock, Exploration, explore, initial_cloud, make_problem, step
+from tiltrm.explore.search import step_functions
 
 from .toy import OBSERVED, SIGMA, LinearGaussian, kalman, likelihood
 
@@ -21,12 +21,12 @@ def run(settings: Exploration) -> tuple[Tensor, Tensor]:
     """Weighted mean (replica, 2) of (y, z) and log-evidence (replica,) by explore's own step."""
     model = LinearGaussian()
     tokens = torch.zeros(REPLICAS, 1, dtype=torch.long)
-    question = ask(model, tokens, PARTICLES, keys=torch.arange(REPLICAS), seed=5)
-    cloud, kit = begin(model, question), make_kit(model, settings, likelihood, 1)
+    problem = make_problem(model, tokens, PARTICLES, keys=torch.arange(REPLICAS), seed=5)
+    cloud, functions = initial_cloud(model, problem), step_functions(model, settings, likelihood)
     log_evidence = torch.zeros(REPLICAS, dtype=torch.float64)
     for n in range(1, len(OBSERVED) + 1):
         clock = Clock(n, len(OBSERVED))
-        cloud, info = step(cloud, question, clock, model.decode, **kit._asdict())
+        cloud, info = step(cloud, problem, clock, model, **functions._asdict())
         log_evidence += info.log_evidence
     state = torch.stack([half[..., 0, 0] for half in cloud.state], -1).double()
     return (cloud.log_weights.double().exp()[..., None] * state).sum(1), log_evidence

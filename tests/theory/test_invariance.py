@@ -12,14 +12,14 @@ from tiltrm.explore import (
     Exploration,
     NoiseFreeFirst,
     Result,
-    ask,
-    begin,
     everywhere,
     explore,
+    initial_cloud,
+    make_problem,
 )
+from tiltrm.explore.batching import blocks, in_groups, one_thread_each
 from tiltrm.explore.guides import confidence, halting, residual, rules
-from tiltrm.explore.rows import blocks, in_groups, one_thread_each
-from tiltrm.explore.run import make_kit
+from tiltrm.explore.search import step_functions
 from tiltrm.model.trm import TRM, TRMConfig
 
 SMALL = Exploration(particles=5, outer_steps=4, beta=1.0, resample_below=0.8)
@@ -127,12 +127,12 @@ def test_the_full_size_network_is_blind_to_the_batch(threads: int) -> None:
     settings = Exploration(particles=1)
     with torch.inference_mode(), one_thread_each() as available:
         assert available == threads
-        propose = make_kit(model, settings, None, available).propose
-        question = ask(model, tokens, 1)
-        together = propose(begin(model, question).state, question, Clock(1, 1))
+        propose = step_functions(model, settings).propose
+        problem = make_problem(model, tokens, 1)
+        together = propose(initial_cloud(model, problem).state, problem, Clock(1, 1))
         for row in (0, 3):
-            alone = question.part(slice(row, row + 1))
-            state = propose(begin(model, alone).state, alone, Clock(1, 1))
+            alone = problem.part(slice(row, row + 1))
+            state = propose(initial_cloud(model, alone).state, alone, Clock(1, 1))
             assert torch.equal(state.answer, together.answer[row : row + 1])
             assert torch.equal(state.latent, together.latent[row : row + 1])
     assert torch.get_num_threads() == threads

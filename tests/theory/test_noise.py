@@ -12,7 +12,7 @@ from tiltrm.explore import (
     Noise,
     NoiseFreeFirst,
     OncePerSupervision,
-    Question,
+    Problem,
     Scheduled,
     annealed,
     answer_only,
@@ -25,22 +25,22 @@ from tiltrm.explore.noise import ANSWER, INNER, START_ANSWER, START_LATENT, Plac
 SITES = [ANSWER, START_LATENT, START_ANSWER, INNER, INNER + 1, INNER + 5]
 
 
-def question(puzzles: int = 2, particles: int = 3, seed: int = 0) -> Question:
+def question(puzzles: int = 2, particles: int = 3, seed: int = 0) -> Problem:
     tokens = torch.arange(puzzles)[:, None]
     keys = derive(puzzle_keys(tokens), seed)
-    return Question(tokens, torch.zeros(puzzles, 1, 1, 1), keys, torch.arange(particles))
+    return Problem(tokens, torch.zeros(puzzles, 1, 1, 1), keys, torch.arange(particles))
 
 
-def jolt(noise: Noise, value: Tensor, asked: Question, step: int, site: int) -> Tensor:
+def perturbed(noise: Noise, value: Tensor, asked: Problem, step: int, site: int) -> Tensor:
     """The noise that `trajectory_sampler` adds at a site."""
     keys = derive(asked.keys[:, None], asked.particles, step)
     return noise(value, keys, Where(Clock(step, 9), site, asked.particles))
 
 
-def draw(asked: Question, step: int = 1, site: int = INNER, size: int = 1000) -> Tensor:
+def draw(asked: Problem, step: int = 1, site: int = INNER, size: int = 1000) -> Tensor:
     """Unit noise at one site: (puzzle, particle, size)."""
     value = torch.zeros(len(asked.keys), len(asked.particles), size, 1)
-    return jolt(Noise(1.0, lambda where: 1.0), value, asked, step, site)[..., 0]
+    return perturbed(Noise(1.0, lambda where: 1.0), value, asked, step, site)[..., 0]
 
 
 def test_moments() -> None:
@@ -166,7 +166,7 @@ def test_keys_are_spread() -> None:
 def test_placements(placement: Placement, touched: set[int]) -> None:
     asked, value = question(), torch.zeros(2, 3, 4, 5)
     for site in SITES:
-        noisy = jolt(Noise(0.3, placement), value, asked, 4, site)
+        noisy = perturbed(Noise(0.3, placement), value, asked, 4, site)
         assert (noisy is not value) is (site in touched)
 
 
@@ -179,7 +179,7 @@ def test_once_per_supervision_step() -> None:
 
 def test_no_noise_is_no_arithmetic() -> None:
     value = torch.zeros(2, 3, 4, 5)
-    assert jolt(Noise(0.0), value, question(), 1, INNER) is value
+    assert perturbed(Noise(0.0), value, question(), 1, INNER) is value
 
 
 def test_annealing_falls_linearly_to_nothing() -> None:
@@ -202,21 +202,21 @@ def test_a_schedule_has_a_factor_for_every_step() -> None:
 
 def test_the_first_particle_may_go_without() -> None:
     asked, value = question(2, 4), torch.ones(2, 4, 3, 5)
-    free = jolt(Noise(0.3, NoiseFreeFirst(everywhere)), value, asked, 1, INNER)
-    usual = jolt(Noise(0.3), value, asked, 1, INNER)
+    free = perturbed(Noise(0.3, NoiseFreeFirst(everywhere)), value, asked, 1, INNER)
+    usual = perturbed(Noise(0.3), value, asked, 1, INNER)
     assert torch.equal(free[:, 0], value[:, 0])
     assert torch.equal(free[:, 1:], usual[:, 1:])
     last = asked.part(slice(None), slice(2, 4))
-    later = jolt(Noise(0.3, NoiseFreeFirst(everywhere)), value[:, 2:], last, 1, INNER)
+    later = perturbed(Noise(0.3, NoiseFreeFirst(everywhere)), value[:, 2:], last, 1, INNER)
     assert torch.equal(later, usual[:, 2:])  # a block that starts at slot 2 has no first particle
-    both = jolt(Noise(0.4, NoiseFreeFirst(annealed(everywhere, 3))), value, asked, 2, INNER)
-    halved = jolt(Noise(0.2), value, asked, 2, INNER)
+    both = perturbed(Noise(0.4, NoiseFreeFirst(annealed(everywhere, 3))), value, asked, 2, INNER)
+    halved = perturbed(Noise(0.2), value, asked, 2, INNER)
     assert torch.allclose(both[:, 1:], halved[:, 1:])
     assert NoiseFreeFirst(latent_only)(Where(Clock(1, 9), ANSWER, asked.particles)) == 0.0
 
 
 def test_noise_keeps_the_type_of_the_state() -> None:
     value = torch.zeros(2, 3, 4, 5, dtype=torch.bfloat16)
-    noisy = jolt(Noise(0.3), value, question(), 1, INNER)
-    full = jolt(Noise(0.3), value.float(), question(), 1, INNER)
+    noisy = perturbed(Noise(0.3), value, question(), 1, INNER)
+    full = perturbed(Noise(0.3), value.float(), question(), 1, INNER)
     assert torch.equal(noisy, full.to(torch.bfloat16))

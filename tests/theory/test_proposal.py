@@ -4,7 +4,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from tiltrm.explore import Clock, Noise, Question, begin, everywhere, latent_only
+from tiltrm.explore import Clock, Noise, Problem, everywhere, initial_cloud, latent_only
 from tiltrm.explore.noise import Placement
 from tiltrm.explore.step import trajectory_sampler
 
@@ -23,9 +23,9 @@ def proposed(placement: Placement, step: int = 1) -> Tensor:
     """(y, z) after one outer step, of this number, from the start: (2, particle)."""
     model, keys = Deep(), torch.tensor([11])
     slots = torch.arange(PARTICLES)
-    question = Question(torch.zeros(1, 1), torch.zeros(1, 1, 1, 1), keys, slots)
+    question = Problem(torch.zeros(1, 1), torch.zeros(1, 1, 1, 1), keys, slots)
     propose = trajectory_sampler(model, Noise(SIGMA, placement))
-    state = propose(begin(model, question).state, question, Clock(step, 2))
+    state = propose(initial_cloud(model, question).state, question, Clock(step, 2))
     return torch.stack([half.flatten() for half in state]).double()
 
 

@@ -7,7 +7,16 @@ import torch
 from torch import Tensor
 
 from tiltrm.errors import DegenerateError
-from tiltrm.explore import Clock, Cloud, Context, Exploration, ask, begin, explore, tilted
+from tiltrm.explore import (
+    Clock,
+    Cloud,
+    Context,
+    Exploration,
+    Tilt,
+    explore,
+    initial_cloud,
+    make_problem,
+)
 from tiltrm.explore.weights import degenerate, ess, every_step, normalise, require_weight
 from tiltrm.model.base import State
 
@@ -50,11 +59,11 @@ def test_dead_clouds_are_visible() -> None:
 def weigh(score: Tensor, beta: float) -> Tensor:
     """The weights that one `tilted` step gives to particles with these scores."""
     model = LinearGaussian()
-    question = ask(model, torch.zeros(len(score), 1, dtype=torch.long), score.shape[1])
-    cloud = begin(model, question)
+    question = make_problem(model, torch.zeros(len(score), 1, dtype=torch.long), score.shape[1])
+    cloud = initial_cloud(model, question)
     state = State(*(half.clone() for half in cloud.state))
     context = Context(question, Clock(1, 1), cloud.state, state, model.decode)
-    step = tilted(lambda state, context: score, beta, every_step())
+    step = Tilt(lambda state, context: score, beta, every_step())
     return step(Cloud(state, cloud.log_weights, cloud.score), context).log_weights.double().exp()
 
 
@@ -63,12 +72,12 @@ def weigh(score: Tensor, beta: float) -> Tensor:
 def test_a_state_that_is_not_finite_has_no_weight(half: int, value: float) -> None:
     """In either of its halves; the score alone would not tell."""
     model = LinearGaussian()
-    question = ask(model, torch.zeros(1, 1, dtype=torch.long), 3)
-    cloud = begin(model, question)
+    question = make_problem(model, torch.zeros(1, 1, dtype=torch.long), 3)
+    cloud = initial_cloud(model, question)
     state = State(*(part.clone() for part in cloud.state))
     state[half][0, 1] = value
     context = Context(question, Clock(1, 1), cloud.state, state, model.decode)
-    found = tilted(lambda state, context: torch.zeros(1, 3), 1.0, every_step())(cloud, context)
+    found = Tilt(lambda state, context: torch.zeros(1, 3), 1.0, every_step())(cloud, context)
     assert found.log_weights.exp()[0].tolist() == pytest.approx([0.5, 0.0, 0.5])
     assert found.score[0].tolist() == [0.0, -torch.inf, 0.0]
 

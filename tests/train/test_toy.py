@@ -6,11 +6,11 @@ import pytest
 import torch
 
 from tiltrm.data import Puzzles
-from tiltrm.explore.calibrate import follow, threshold
 from tiltrm.model import load
 from tiltrm.model.base import evaluations_per_step
 from tiltrm.model.build import Model
-from tiltrm.solver import solve
+from tiltrm.solving import solve
+from tiltrm.solving.calibrate import follow, threshold
 from tiltrm.tasks import Sudoku
 from tiltrm.tasks.base import exactly_right
 from tiltrm.train.loop import Trainer

@@ -9,11 +9,11 @@ from tiltrm.cli.progress import Bar
 from tiltrm.data import read
 from tiltrm.device import choose
 from tiltrm.errors import DataError, SettingsError
-from tiltrm.explore.calibrate import FEWEST, STEPS, follow, threshold
 from tiltrm.model import load
 from tiltrm.model.checkpoint import bundled
 from tiltrm.model.native import CONFIG, recalibrate
-from tiltrm.solver import task_of
+from tiltrm.solving import task_of
+from tiltrm.solving.calibrate import FEWEST, STEPS, follow, threshold
 from tiltrm.tasks.base import exactly_right
 
 

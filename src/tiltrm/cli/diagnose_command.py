@@ -10,12 +10,10 @@ from tiltrm.device import choose
 from tiltrm.diagnose import Report, diagnose
 from tiltrm.diagnose.run import SMALL
 from tiltrm.errors import DataError, SettingsError
-from tiltrm.methods import parse_guide
 from tiltrm.model import load
-from tiltrm.recipe import small_run
 from tiltrm.report.page import page
 from tiltrm.report.write import writable
-from tiltrm.solver import task_of
+from tiltrm.solving import exploration_for, parse_guide, task_of
 
 PAGE, FIGURES = "index.html", "diagnosis.json"
 
@@ -50,9 +48,11 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.puzzles < 1:
         raise SettingsError(f"--puzzles must be at least 1, got {arguments.puzzles}")
     given = ("noise", "beta", "particles", "outer_steps")
-    settings = small_run(task.name, **{name: getattr(arguments, name) for name in given})
+    settings = exploration_for(
+        "guided", task, SMALL, **{name: getattr(arguments, name) for name in given}
+    )
     names = arguments.guide or ["halting"]
-    guides = {name: parse_guide(name, model, lambda: task) for name in names}
+    guides = {name: parse_guide(name, model, task) for name in names}
     puzzles = read(arguments.data, task, limit=arguments.puzzles)
     labels = puzzles.labels() if arguments.labels else None
     if arguments.out is not None:

@@ -10,7 +10,7 @@ import torch
 
 from tiltrm.model import describe, load, save
 from tiltrm.model.build import Model, kind_of
-from tiltrm.solver import task_of
+from tiltrm.solving import task_of
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

@@ -4,11 +4,11 @@ import argparse
 from pathlib import Path
 
 from tiltrm.cli.flags import TASKS
-from tiltrm.cli.solve_command import MODELS
 from tiltrm.device import choose
 from tiltrm.errors import DataError, SettingsError
+from tiltrm.model import load
 from tiltrm.model.checkpoint import bundled
-from tiltrm.opening import open_model
+from tiltrm.tasks import STANDARD, SUDOKU
 
 NEEDED = ("fastapi", "uvicorn", "prometheus_client", "pydantic", "starlette")
 SHORTEST_TOKEN = 16
@@ -48,7 +48,7 @@ def run(arguments: argparse.Namespace) -> int:
         )
     token = _token(arguments.token_file)
     device = choose(arguments.device)
-    models = {name: open_model(source, device) for name, source in _sources(arguments).items()}
+    models = {name: load(source, device=device) for name, source in _sources(arguments).items()}
     bounds = limits.Limits(queue=arguments.queue, seconds=arguments.timeout)
     made, listener = server.build(
         models, device, host=arguments.host, port=arguments.port, token=token,
@@ -60,12 +60,13 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _sources(arguments: argparse.Namespace) -> dict[str, str]:
-    """What to load, by the names that requests use: never a path."""
+    """The models to load, by the names that requests use: never a path."""
     if arguments.task and not arguments.model:
         raise SettingsError(f"--task {arguments.task} needs --model with models for it, got none")
-    sources = arguments.model or [name for name in MODELS.values() if name in bundled()]
+    own = [task.defaults.model for task in STANDARD]
+    sources = arguments.model or [name for name in own if name in bundled()]
     found: dict[str, str] = {}
-    for source in sources or [MODELS["sudoku"]]:
+    for source in sources or [SUDOKU.defaults.model]:
         name = Path(source).name or source
         if name in found:
             raise SettingsError(f"models must differ in their last names, got {name!r} twice")

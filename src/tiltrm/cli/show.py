@@ -1,20 +1,19 @@
-"""A solved puzzle for people: the grid and one line; or for programs: an object a line."""
+"""A solved puzzle for people (the grid and one line) or for programs (one JSON object a line)."""
 
 import os
 import sys
 
-from tiltrm.explore.adaptive import UNDECIDED
-from tiltrm.solver import Solved
+from tiltrm.solving.solution import STOPPED, PuzzleRecord
 from tiltrm.tasks import Task
 
 FINE, UNSOLVED, BAD = 0, 1, 2
 
 
-def exit_code(solved: Solved) -> int:
+def exit_code(record: PuzzleRecord) -> int:
     """2 for a bad puzzle, 1 for an answer that breaks the rules, 0 otherwise."""
-    if solved.error is not None:
+    if record.error is not None:
         return BAD
-    return UNSOLVED if solved.solved_by_rules is False else FINE
+    return UNSOLVED if record.solved_by_rules is False else FINE
 
 
 class Printer:
@@ -24,24 +23,22 @@ class Printer:
         self.task, self.as_json = task, as_json
         self.colour = colour and sys.stdout.isatty() and not os.environ.get("NO_COLOR")
 
-    def __call__(self, solved: Solved, number: int) -> None:
+    def __call__(self, record: PuzzleRecord, number: int) -> None:
         """`number` names a bad puzzle, counted from 1."""
         if self.as_json:
-            print(solved.as_json(), flush=True)
-        elif solved.grid is None:
-            print(f"tiltrm solve: puzzle {number}: {solved.error}", file=sys.stderr)
+            print(record.as_json(), flush=True)
+        elif record.grid is None:
+            print(f"tiltrm solve: puzzle {number}: {record.error}", file=sys.stderr)
         else:
-            grid = self.task.render(*solved.grid, colour=self.colour)
-            print(f"{grid}\n{summary(solved)}", flush=True)
+            grid = self.task.render(*record.grid, colour=self.colour)
+            print(f"{grid}\n{summary(record)}", flush=True)
 
 
-def summary(solved: Solved) -> str:
-    """One line: solved or not, how sure, who decided, and what it cost."""
-    verdict = "solved by the rules" if solved.solved_by_rules else "not solved by the rules"
-    who = f"decided by {solved.decided_by}"
-    if solved.decided_by == UNDECIDED:
-        who = "ran to the end of its budget"
+def summary(record: PuzzleRecord) -> str:
+    """One line: valid or not, how sure, why it stopped, and what it cost."""
+    verdict = "valid solution" if record.solved_by_rules else "breaks a rule"
     return (
-        f"{'abstained' if solved.abstained else verdict}; confidence {solved.confidence:.3f}; "
-        f"{who}; {solved.evaluations:,} evaluations; {solved.seconds:.2f} s"
+        f"{'abstained' if record.abstained else verdict}; confidence {record.confidence:.3f}; "
+        f"{STOPPED.get(record.decided_by, record.decided_by)}; "
+        f"{record.evaluations:,} evaluations; {record.seconds:.2f} s"
     )

@@ -7,29 +7,23 @@ import sys
 import tempfile
 from contextlib import nullcontext
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import torch
-
-from tiltrm.cli.flags import TASKS
+from tiltrm.cli.flags import TASKS, add_setting_flags, given_settings
 from tiltrm.cli.progress import Bar
-from tiltrm.cli.show import Printer, exit_code
-from tiltrm.cli.watch import LiveCloud
-from tiltrm.data import read_lines
-from tiltrm.device import choose
 from tiltrm.errors import DataError, SettingsError
-from tiltrm.methods import numbers
-from tiltrm.model.build import Model
-from tiltrm.opening import open_model
-from tiltrm.serve.recording import Recording, both
-from tiltrm.solver import METHODS, solve_texts, task_of
-from tiltrm.tasks import SUDOKU, Task
+from tiltrm.settings import METHODS, check_settings
+
+if TYPE_CHECKING:
+    import torch
+
+    from tiltrm.model.build import Model
+    from tiltrm.tasks import Task
 
 EXIT_CODES = (
-    "Exit code: 0 when every answer keeps the rules or was withheld, 1 when one breaks them, 2 "
-    "when a puzzle or anything else typed is wrong (the other puzzles are still solved)."
+    "Exit code: 0 when every answer is a valid solution or was withheld, 1 when one breaks a rule, "
+    "2 when a puzzle or anything else typed is wrong (the other puzzles are still solved)."
 )
-MODELS = {"sudoku": "sudoku-extreme", "maze": "maze-hard"}  # bundled
 SAMPLE = "8..........36......7..9.2...5...7.......457.....1...3...1....68..85...1..9....4.."
 BATCH = {"cpu": 64, "cuda": 4096}  # puzzles solved together; a result does not depend on it
 STDIN, STDIN_NAME = "-", "standard input"
@@ -39,103 +33,120 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """`tiltrm solve`'s flags."""
     parser.epilog = EXIT_CODES
     add = parser.add_argument
-    add("puzzles", nargs="*", metavar="PUZZLE", help="81 cells, . for a blank; an extreme sample "
-        "where none is given")  # fmt: skip
+    add("puzzles", nargs="*", metavar="PUZZLE", help="81 cells, . for a blank; without one, an "
+        "extreme sample")  # fmt: skip
     add("--file", metavar="F", help="text or CSV file of puzzles; - is standard input")
     add("--model", metavar="M", help="bundled name, folder or checkpoint (sudoku-extreme)")
     add("--config", metavar="C", help="configuration of another code's checkpoint")
     add("--task", help=f"{TASKS} (the model's own)")
     add("--method", default=METHODS[0], help=f"{', '.join(METHODS)} ({METHODS[0]})")
-    add("--particles", type=int, metavar="S", help="size of the cloud; adaptive: the largest, "
-        "without the stages beyond it")  # fmt: skip
-    add("--noise", type=float, metavar="SIGMA", help="scale of the noise; adaptive: of all its "
-        "stages, where Sudoku has 0.3 and then 0.6")  # fmt: skip
-    add("--beta", type=float, help="strength of the tilt towards the guide")
-    add("--resample-below", type=float, metavar="TAU", help="resample below this share of ESS; "
-        "adaptive: without other views then")  # fmt: skip
-    add("--outer-steps", type=int, metavar="N", help="depth; adaptive: the most a puzzle gets")
-    add("--guide", metavar="G", help="halting, confidence, residual, rules, shortest, or a "
-        "sum such as halting+2*rules")  # fmt: skip
-    add("--rules", action="store_true", help="the rules of the task decide, and nothing else "
-        "(adaptive)")  # fmt: skip
-    add("--seed", type=int, default=0, help="of the noise (0)")
+    add_setting_flags(parser, METHODS)
+    add("--seed", type=int, default=0, help="seed of the noise (0)")
     add("--device", default="auto", help="auto, cpu or cuda")
-    add("--abstain", type=float, metavar="P", help="withhold answers of a confidence "
-        "below P, and those that break the rules")  # fmt: skip
-    add("--json", action="store_true", help="one object a line, a puzzle each, in their order")
-    add("--html", metavar="FILE", help="write the run as a page to look at (one puzzle)")
+    add("--abstain", type=float, metavar="P", help="withhold answers with a confidence below P, "
+        "and those that break a rule")  # fmt: skip
+    add("--json", action="store_true", help="one JSON object per line and puzzle, in their order")
+    add("--html", metavar="FILE", help="write a replay of the run as one page (one puzzle)")
     add("--watch", action="store_true", help="show the cloud while it runs (one puzzle)")
     add("--no-color", action="store_true", help="no colours; the variable NO_COLOR does the same")
 
 
 def run(arguments: argparse.Namespace) -> int:
     """Solve, print as it goes, and return the exit code."""
+    from tiltrm.cli.show import Printer, exit_code
+    from tiltrm.cli.watch import LiveCloud
+    from tiltrm.device import choose
+    from tiltrm.solving import solve_texts
+
     device = choose(arguments.device)
     model, task = _open(arguments, device)
     texts = _texts(arguments, task)
-    if arguments.watch and (len(texts) > 1 or arguments.json):
-        got = "--json" if arguments.json else f"{len(texts)} puzzles"
-        raise SettingsError(f"--watch shows one puzzle to a person, got {got}; leave one out")
-    if arguments.html and len(texts) > 1:
-        raise SettingsError(f"--html shows one puzzle, got {len(texts)}; leave the others out")
-    if arguments.html and not _may_be_file(Path(arguments.html)):
-        raise SettingsError(f"--html must be a file in a folder that exists, got {arguments.html}")
+    _check_outputs(arguments, len(texts))
     show = Printer(task, as_json=arguments.json, colour=not arguments.no_color)
     live = LiveCloud(task, model, colour=show.colour) if arguments.watch else None
     settings = _settings(arguments)
-    film = Recording(model, task, settings, arguments.model) if arguments.html else None
+    recording = None
+    if arguments.html:
+        from tiltrm.serve.recording import Recording
+
+        recording = Recording(model, task, settings, arguments.model)
     size = BATCH[device.type]
     code = 0
     with Bar("solving", len(texts)) as bar, live or nullcontext():
+
+        def watch(info: Any) -> None:
+            for each in (recording, live):
+                if each is not None:
+                    each(info)
+            if live is None:
+                bar()
+
         for first in range(0, len(texts), size):
             part = texts[first : first + size]
             progress = None if live else bar.within(first, len(part))
-            watch = both(film, live or (lambda info: bar()))
             records = solve_texts(
                 model, part, task=task, progress=progress, watch=watch, **settings
             )
             bar.clear()
             if live:
-                live.erase()
-            for number, solved in enumerate(records, first + 1):
-                show(solved, number)
-                code = max(code, exit_code(solved))
-                if film and solved.grid is not None:
-                    film.write(solved, Path(arguments.html))
-    _afterwards(arguments, task, live)
+                live.end()
+            for number, record in enumerate(records, first + 1):
+                show(record, number)
+                code = max(code, exit_code(record))
+                if recording and record.grid is not None:
+                    recording.write(record, Path(arguments.html))
+    _afterwards(arguments, task, wrote=recording is not None)
     return code
 
 
-def _open(arguments: argparse.Namespace, device: torch.device) -> tuple[Model, Task]:
-    name = arguments.model or MODELS.get(arguments.task, MODELS[SUDOKU.name])
-    model = open_model(name, device, arguments.config)
+def _open(arguments: argparse.Namespace, device: "torch.device") -> "tuple[Model, Task]":
+    from tiltrm.model import load
+    from tiltrm.solving import task_of
+    from tiltrm.tasks import SUDOKU
+    from tiltrm.tasks.registry import defaults_of
+
+    bundled = defaults_of(arguments.task or "").model or SUDOKU.defaults.model
+    model = load(arguments.model or bundled, config=arguments.config, device=device)
     return model, task_of(model, arguments.task)
+
+
+def _check_outputs(arguments: argparse.Namespace, puzzles: int) -> None:
+    """Raise SettingsError where --watch or --html cannot do what was asked."""
+    if arguments.watch and (puzzles > 1 or arguments.json):
+        got = "--json" if arguments.json else f"{puzzles} puzzles"
+        raise SettingsError(f"--watch shows one puzzle to a person, got {got}; leave one out")
+    if arguments.html and puzzles > 1:
+        raise SettingsError(f"--html shows one puzzle, got {puzzles}; leave the others out")
+    if arguments.html and not _may_be_file(Path(arguments.html)):
+        raise SettingsError(f"--html must be a file in a folder that exists, got {arguments.html}")
 
 
 def _may_be_file(path: Path) -> bool:
     return path.absolute().parent.is_dir() and not path.is_dir()
 
 
-def _afterwards(arguments: argparse.Namespace, task: Task, live: LiveCloud | None) -> None:
-    """What is left to say to a person."""
-    if live and not live.live:
-        print("\n".join(live.history()))
-    if not (arguments.puzzles or arguments.file or arguments.json):
+def _afterwards(arguments: argparse.Namespace, task: "Task", *, wrote: bool) -> None:
+    """Say to a person what was written, and how to go on after the sample."""
+    if arguments.json:
+        return
+    if wrote:
+        print(f"wrote {arguments.html}")
+    if not (arguments.puzzles or arguments.file):
         print(f"yours: tiltrm solve PUZZLE ({task.cells} cells) or --file F; more in --help")
 
 
 def _settings(arguments: argparse.Namespace) -> dict[str, Any]:
-    """Those that were given."""
-    names = (
-        "method", "seed", "rules", "guide", "particles", "noise", "beta", "resample_below",
-        "outer_steps", "abstain",
-    )  # fmt: skip
-    given = {name: getattr(arguments, name) for name in names}
-    numbers(arguments.method, {"guide": arguments.guide}, "")  # `solve` lets its default pass
-    return {name: value for name, value in given.items() if value is not None}
+    """The settings that were given, checked before anything runs."""
+    from tiltrm.solving.call import check_abstain
+
+    own = given_settings(arguments)
+    if arguments.method in METHODS:  # `solve` names the methods otherwise
+        own = check_settings(arguments.method, own)
+    check_abstain(arguments.abstain)
+    return {"method": arguments.method, "seed": arguments.seed, "abstain": arguments.abstain, **own}
 
 
-def _texts(arguments: argparse.Namespace, task: Task) -> list[str]:
+def _texts(arguments: argparse.Namespace, task: "Task") -> list[str]:
     """The puzzles of the command line, then those of the file, or else the sample."""
     for text in arguments.puzzles:
         if os.path.isfile(text):
@@ -147,14 +158,16 @@ def _texts(arguments: argparse.Namespace, task: Task) -> list[str]:
             name = STDIN_NAME if arguments.file == STDIN else arguments.file
             raise DataError(f"{name}: expected at least one puzzle, got none")
         texts += found
-    return texts or [SAMPLE if task == SUDOKU else task.decode(task.generate(0)[0])]
+    return texts or [SAMPLE if task.name == "sudoku" else task.decode(task.generate(0)[0])]
 
 
-def _from(path: str | Path, task: Task) -> list[str]:
+def _from(path: str | Path, task: "Task") -> list[str]:
+    from tiltrm.data import read_lines
+
     return [text for text, _ in read_lines(Path(path), task)]
 
 
-def _from_stdin(task: Task) -> list[str]:
+def _from_stdin(task: "Task") -> list[str]:
     """A copy first, so that a CSV or gzip stream will do as well as text."""
     if sys.stdin is None:
         raise DataError(f"{STDIN_NAME}: expected puzzles, got a closed stream; give a file")

@@ -8,7 +8,6 @@ from torch import Tensor
 
 from tiltrm.explore.cloud import StepInfo
 from tiltrm.explore.result import beliefs
-from tiltrm.explore.rows import in_groups
 from tiltrm.model.base import RecursiveModel, evaluations_per_step
 from tiltrm.tasks import Task
 
@@ -17,7 +16,7 @@ LINES = 4  # of the history, besides the last step of every cloud
 
 
 class LiveCloud:
-    """Called with every StepInfo. On a terminal it redraws; elsewhere it only keeps a history."""
+    """Called with every StepInfo. It redraws on a terminal; elsewhere `end` prints a few lines."""
 
     def __init__(
         self, task: Task, model: RecursiveModel, *, colour: bool, live: bool | None = None
@@ -45,14 +44,17 @@ class LiveCloud:
         lines = [self.steps[-1][1]]
         if self.task.side + 6 < shutil.get_terminal_size().lines:  # a taller frame would scroll
             tokens, share = leading(info, self.model.vocabulary)
-            puzzle = info.context.question.tokens[0].cpu()
+            puzzle = info.context.problem.tokens[0].cpu()
             grid = self.task.render(puzzle, tokens, share, colour=self.colour)
             lines = [*grid.split("\n"), *lines]
         self._draw(lines)
 
-    def erase(self) -> None:
-        """Take the drawing off the screen, so that the answer stands in its place."""
-        self._draw([])
+    def end(self) -> None:
+        """Make room for the answer: erase the drawing, or print the steps where there is none."""
+        if self.live:
+            self._draw([])
+        else:
+            print("\n".join(self.history()), flush=True)
 
     def history(self) -> list[str]:
         """A few lines: the last step of every cloud, and some on the way."""
@@ -64,8 +66,7 @@ class LiveCloud:
 
     def _line(self, info: StepInfo, particles: int) -> str:
         clock = info.context.clock
-        logit = in_groups(self.model.halt_logit, info.context.state.answer)
-        best = float(torch.sigmoid(logit).nan_to_num(0.0).max())
+        best = float(torch.sigmoid(info.context.halt_logit()).nan_to_num(0.0).max())
         return (
             f"step {clock.step:3d} of {clock.steps}  particles {particles:3d}  "
             f"ESS {float(info.ess[0]):5.1f}  best halting {best:.3f}  "

@@ -7,6 +7,7 @@ from functools import partial
 import torch
 from torch import Tensor
 
+from tiltrm.checks import require_number, require_whole
 from tiltrm.diagnose.gather import Gathering
 from tiltrm.diagnose.report import Report
 from tiltrm.diagnose.stability import Probe, Stability
@@ -15,11 +16,11 @@ from tiltrm.diagnose.verdict import judge
 from tiltrm.diagnose.watching import Watched, watch
 from tiltrm.errors import SettingsError
 from tiltrm.explore import Exploration
-from tiltrm.explore.checks import require_number, require_whole
+from tiltrm.explore.batching import one_thread_each, workers
 from tiltrm.explore.guides import Score, halting
+from tiltrm.explore.inputs import checked_inputs, device_of
 from tiltrm.explore.keys import derive, puzzle_keys
-from tiltrm.explore.rows import one_thread_each, workers
-from tiltrm.explore.run import Progress, checked, device_of
+from tiltrm.explore.search import Progress
 from tiltrm.model.base import RecursiveModel, evaluations_per_step, step
 from tiltrm.tasks.base import Task
 
@@ -53,7 +54,7 @@ def diagnose(
     require_whole("rooted", rooted, 0)
     for noise in noises:
         require_number("noise", noise)
-    tokens, _, labels = checked(model, tokens, None, labels)
+    tokens, _, labels = checked_inputs(model, tokens, None, labels)
     chosen = dict(guides or {"halting": halting(model)})
     gathering = Gathering(model, settings, list(chosen), task)
     stable = Stability(model, sorted({*noises, settings.noise}), rollouts=ROLLOUTS)

@@ -14,7 +14,7 @@ from torch import Tensor
 from tiltrm.explore import Exploration, NoiseFreeFirst, everywhere, explore
 from tiltrm.explore.cloud import StepInfo
 from tiltrm.explore.guides import Score
-from tiltrm.explore.run import Progress
+from tiltrm.explore.search import Progress
 from tiltrm.model.base import RecursiveModel
 
 
@@ -43,7 +43,7 @@ class _Recorder:
         if context.clock.step == context.clock.steps:
             by_guide = {n: torch.stack([s[n] for s, _ in self.steps], 1) for n in self.guides}
             answers = torch.stack([a for _, a in self.steps], 1)
-            self.hand_on(Watched(by_guide, answers, context.question.keys.cpu()))
+            self.hand_on(Watched(by_guide, answers, context.problem.keys.cpu()))
 
 
 def watch(

@@ -10,7 +10,7 @@ from typing import NamedTuple
 import numpy as np
 
 from tiltrm.evaluate.shards import Shard
-from tiltrm.explore.adaptive import UNDECIDED
+from tiltrm.explore.search import UNDECIDED
 
 
 class Stopped(NamedTuple):

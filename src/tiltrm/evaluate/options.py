@@ -1,110 +1,150 @@
-"""The settings of every method that is evaluated: which there are, and what they are unless given.
+"""The complete settings of an evaluated method: those that were given, and the defaults.
 
 A job carries all of them, so that a shard says what made it and no default can change behind it.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
 from reprlib import repr
 from typing import Any
 
+from tiltrm import settings as defaults
 from tiltrm.diagnose.run import NOISES, ROOTED, SMALL
 from tiltrm.errors import SettingsError
 from tiltrm.evaluate.job import DIAGNOSE
 from tiltrm.explore.plan import Adaptive, Stage
-from tiltrm.methods import ADAPTIVE, FIXED, LARGEST, MAZE, numbers, plan, usual_plan
+from tiltrm.settings import (
+    ADAPTIVE,
+    LARGEST_CLOUD,
+    LONGEST_RUN,
+    TABLE,
+    Exploration,
+    Setting,
+    settings_for,
+    settings_of,
+)
+from tiltrm.solving.methods import FIXED, exploration_for
+from tiltrm.solving.plans import default_plan, resized_plan
+from tiltrm.tasks.registry import defaults_of
 
-RECORDS: dict[str, Any] = {"by_step": False, "cells": False}  # what is kept, not what is done
-STEERED = (
-    "particles", "noise", "beta", "resample_below", "outer_steps", "placement", "resampler",
-    "trigger", "potential", "score_every", "select",
-)  # fmt: skip
-EXPLORED = {  # fields of Exploration that a fixed method lets one set
-    "deterministic": ("outer_steps",),
-    "guided": STEERED,
-    "unguided": ("particles", "noise", "outer_steps", "placement"),
-    "ptrm": ("particles", "noise", "outer_steps", "select"),
-}
-GUIDABLE = ("guided", "ptrm")  # those that ask a guide
-RULES, HALT = "adaptive_rules", "halt_above"
-STEERING = ("noise", "beta", "resample_below")  # of a plan
-TURNED = "turned"  # left out where false, so that shards without it are found; goes with stages
+RULES = "adaptive_rules"  # adaptive, stopped at a valid solution only
 PLANNED = (ADAPTIVE, RULES)
-BESIDES = {"particles": 1, "outer_steps": 1, TURNED: False}  # a plan takes them; like these values
+STEERING = ("noise", "beta", "resample_below")  # settings of a plan besides its stages
+TURNED = "turned"  # the stored name of symmetric_views; left out where false
+ROWS: dict[str, Setting] = {  # settings of jobs that `solve` does not have
+    row.name: row
+    for row in (
+        Setting("by_step", bool, False, "keep the accuracy after every step", tuple(FIXED)),
+        Setting("cells", bool, False, "keep the entropy of every cell", tuple(FIXED)),
+        Setting(TURNED, bool, False, "symmetric views", PLANNED),
+        Setting("rooted", int, ROOTED, "puzzles whose stability is measured", (DIAGNOSE,)),
+    )
+}
+RECORDS = {name: ROWS[name].default for name in ("by_step", "cells")}  # kept, not done
+SYMMETRY: dict[str, Any] = {"copies": 8, "outer_steps": 48, "select": "majority"}
 HALT_FIRST: dict[str, Any] = {
     "particles": 12, "noise": 0.3, "halt_above": 0.0, "outer_steps": 48,
 }  # fmt: skip
-SYMMETRY: dict[str, Any] = {"copies": 8, "outer_steps": 48, "select": "majority"}
 DIAGNOSED: dict[str, Any] = {
     "particles": SMALL.particles, "outer_steps": SMALL.outer_steps, "noise": SMALL.noise,
     "beta": SMALL.beta, "guides": ("halting",), "noises": NOISES, "rooted": ROOTED,
 }  # fmt: skip
-NAMES = (*EXPLORED, "halt_first", "symmetry", *PLANNED)
-MOST_COPIES = 4096
-FINITE = 1e300  # numbers beyond are none
-VOTES = ("majority", "best_score")
-KINDS = {int: "a whole number", str: "a name", bool: "true or false"}
+NAMES = (*FIXED, "halt_first", "symmetry", *PLANNED)
+VOTES = ("majority", "best_score")  # selectors of symmetry voting
+STOPPING = {  # defaults of the stopping rules when the first shards were stored
+    "agree_share": 0.9, "agree_among": 16, "uncalibrated_halt_above": 2.0,
+}  # fmt: skip
+
+
+def fields_of(method: str) -> tuple[str, ...]:
+    """The fields of Exploration that a fixed method lets one set, in the order of the table."""
+    return tuple(name for name in settings_for(method) if name in settings_of(Exploration))
 
 
 def complete(method: str, given: Mapping[str, Any], task: str) -> dict[str, Any]:
-    """Every setting of the method on this task; SettingsError for what it lacks or cannot take.
+    """Every setting of the method on this task; SettingsError for an unknown or impossible one.
 
     complete(m, complete(m, x)) == complete(m, x). Proved by tests/evaluate/test_options.py.
     """
     if method not in (*NAMES, DIAGNOSE):
-        raise SettingsError(f"method must be one of {', '.join(NAMES)}, got {method!r}")
-    usual, known = usually(method, task), settable(method, task)
-    if method == RULES and given.get(HALT) is None:
-        known = (*known, HALT)  # as complete settings have it
+        raise SettingsError(f"method must be one of {', '.join(NAMES)}, got {method!r:.60}")
+    known = settable(method, task)
+    if method == RULES and given.get("halt_above") is None:
+        known = (*known, "halt_above")  # complete settings have it
     unknown = [name for name in given if name not in known]
     if unknown:
         raise SettingsError(
             f"the settings of {method} are {', '.join(known)}, got {', '.join(unknown)}; leave it "
             "out or choose another method"
         )
-    found = {**usual, **{name: _formed(name, usual, value) for name, value in given.items()}}
+    usual = default_settings(method, task)
+    found = {**usual, **{name: _checked(name, value, usual) for name, value in given.items()}}
     if method in PLANNED:
         if "stages" not in given:
-            own = plan({name: found[name] for name in STEERING if name in given}, usual_plan(task))
-            found = {TURNED: own.turned, **found, **_told(own)}
-        return _planned(found, task)
-    _check(method, found)
+            steering = {name: found[name] for name in STEERING if name in given}
+            own = resized_plan(default_plan(task), steering)
+            found = {TURNED: own.symmetric_views, **found, **_plan_settings(own)}
+        return _with_stages(found)
+    if method == "symmetry" and found["select"] not in VOTES:
+        raise SettingsError(f"select must be {' or '.join(VOTES)}, got {found['select']!r}")
     return found
 
 
 def settable(method: str, task: str) -> tuple[str, ...]:
-    """The settings that one may give: a plan takes a few besides; rules ask no halting head."""
-    names = (*usually(method, task), *(BESIDES if method in PLANNED else ()))
-    return tuple(name for name in names if (method, name) != (RULES, HALT))
-
-
-def usually(method: str, task: str) -> dict[str, Any]:
-    """The settings of a method that is told nothing."""
-    maze = task == "maze"
-    if method in EXPLORED:
-        fixed = replace(FIXED[method], **(MAZE.get(method, {}) if maze else {}))  # type: ignore[arg-type]
-        usual: dict[str, Any] = {name: getattr(fixed, name) for name in EXPLORED[method]}
-        return usual | ({"guide": "halting"} if method in GUIDABLE else {}) | RECORDS
+    """The settings that may be given. A plan also takes its size; rules ask no halting head."""
+    names = tuple(default_settings(method, task))
     if method in PLANNED:
-        return {**_told(usual_plan(task)), "guide": "halting", "halt_above": None}
+        names = (*names, "particles", "outer_steps", TURNED, *STOPPING)
+    return tuple(
+        name
+        for name in dict.fromkeys(names)
+        if not (method == RULES and name in ("halt_above", *STOPPING))
+    )
+
+
+def default_settings(method: str, task: str) -> dict[str, Any]:
+    """The settings of a method on a task where none is given."""
+    if method in FIXED:
+        fixed = exploration_for(method, task)
+        found: dict[str, Any] = {name: getattr(fixed, name) for name in fields_of(method)}
+        guided = "guide" in settings_for(method)
+        return found | ({"guide": "halting"} if guided else {}) | RECORDS
+    if method in PLANNED:
+        changed = {} if method == RULES else changed_stopping_defaults()
+        plan = _plan_settings(default_plan(task))
+        return {**plan, "guide": "halting", "halt_above": None, **changed}
     if method == "symmetry":
         return SYMMETRY
     usual = HALT_FIRST if method == "halt_first" else DIAGNOSED
-    return {**usual, **{n: v for n, v in MAZE["guided"].items() if n in usual}} if maze else usual
+    own = defaults_of(task).settings.get("guided", {})
+    return {**usual, **{name: value for name, value in own.items() if name in usual}}
+
+
+def changed_stopping_defaults() -> dict[str, Any]:
+    """The defaults of the stopping rules that are not those of `STOPPING`.
+
+    They are part of a job's key; at the values of the first shards they are left out of it.
+    """
+    now = {
+        "agree_share": defaults.AGREE_SHARE, "agree_among": defaults.AGREE_AMONG,
+        "uncalibrated_halt_above": defaults.HALT_ABOVE,
+    }  # fmt: skip
+    return {name: value for name, value in now.items() if value != STOPPING[name]}
 
 
 def plan_of(settings: Mapping[str, Any]) -> Adaptive:
-    """The plan that settings with all its stages say."""
+    """The plan of complete settings."""
     own = {name: settings[name] for name in STEERING}
-    return Adaptive(staged(settings["stages"]), **own, turned=settings.get(TURNED, False))
+    return Adaptive(
+        stages_from(settings["stages"]), **own, symmetric_views=settings.get(TURNED, False)
+    )
 
 
-def staged(stages: Any) -> tuple[Stage, ...]:
-    """The stages of a plan from [particles, outer steps, goes on, noise] each."""
+def stages_from(stages: Any) -> tuple[Stage, ...]:
+    """The stages of a plan from [particles, outer steps, continues, noise] each."""
     if not isinstance(stages, list | tuple) or not all(map(_is_stage, stages)):
         raise SettingsError(
-            "stages must be a list of [particles, outer steps], with true after them where "
-            f"trajectories go on and then a noise where it has its own, got {repr(stages)}"
+            "stages must be a list of [particles, outer steps], each perhaps followed by true "
+            f"where particles continue, and then by its own noise, got {repr(stages)}"
         )
     return tuple(Stage(*stage[:3], *map(float, stage[3:])) for stage in stages)
 
@@ -112,10 +152,10 @@ def staged(stages: Any) -> tuple[Stage, ...]:
 def _is_stage(given: Any) -> bool:
     if not isinstance(given, list | tuple) or not 2 <= len(given) <= 4:
         return False
-    sizes = zip(given, LARGEST.values(), strict=False)  # particles, outer steps
+    sizes = zip(given, (LARGEST_CLOUD, LONGEST_RUN), strict=False)
     return (
         all(type(size) is int and 1 <= size <= most for size, most in sizes)
-        and all(type(goes_on) is bool for goes_on in given[2:3])
+        and all(type(continues) is bool for continues in given[2:3])
         and all(type(noise) in (int, float) for noise in given[3:])
     )
 
@@ -125,60 +165,38 @@ def steps_of(stages: Iterable[Sequence[int]]) -> int:
     return sum(stage[1] for stage in stages)
 
 
-def listed(own: Adaptive) -> tuple[tuple[float, ...], ...]:
-    """The inverse of `staged`; a stage says its noise only where it has one of its own."""
+def stages_as_lists(plan: Adaptive) -> tuple[tuple[float, ...], ...]:
+    """The inverse of `stages_from`; a stage has a noise only where it is its own."""
     return tuple(
-        (s.particles, s.outer_steps, s.goes_on, *(() if s.noise is None else (s.noise,)))
-        for s in own.stages
+        (s.particles, s.outer_steps, s.continues, *(() if s.noise is None else (s.noise,)))
+        for s in plan.stages
     )
 
 
-def _told(own: Adaptive) -> dict[str, Any]:
-    """The plan as settings."""
-    return {"stages": listed(own), **{name: getattr(own, name) for name in STEERING}}
+def _plan_settings(plan: Adaptive) -> dict[str, Any]:
+    return {"stages": stages_as_lists(plan), **{name: getattr(plan, name) for name in STEERING}}
 
 
-def _planned(given: dict[str, Any], task: str) -> dict[str, Any]:
-    """Particles and outer steps become part of the stages, as `tiltrm.methods.plan` does it."""
-    sizes = {name: given[name] for name in LARGEST if name in given}
-    rest = {name: given[name] for name in (*STEERING, "halt_above")}
-    numbers(ADAPTIVE, {**rest, **sizes}, task)  # for its checks
-    own = plan(sizes, plan_of(given))
-    turned = {TURNED: True} if own.turned else {}
-    return {**_told(own), "guide": given["guide"], "halt_above": given["halt_above"], **turned}
+def _with_stages(found: dict[str, Any]) -> dict[str, Any]:
+    """Particles and outer steps become part of the stages, as `resized_plan` does it."""
+    sizes: dict[str, Any] = {n: found[n] for n in ("particles", "outer_steps") if n in found}
+    own = resized_plan(plan_of(found), sizes)
+    turned = {TURNED: True} if own.symmetric_views else {}
+    rest = {name: found[name] for name in ("guide", "halt_above", *STOPPING) if name in found}
+    kept = {name: value for name, value in rest.items() if value != STOPPING.get(name, ())}
+    return {**_plan_settings(own), **kept, **turned}
 
 
-def _check(method: str, settings: Mapping[str, Any]) -> None:
-    """Ranges, as Exploration and the methods of `solve` check them."""
-    if method in EXPLORED:
-        replace(FIXED[method], **{name: settings[name] for name in EXPLORED[method]})
-    if method == "symmetry" and not 1 <= settings["copies"] <= MOST_COPIES:
-        raise SettingsError(f"copies must lie in 1..{MOST_COPIES}, got {settings['copies']}")
-    if method == "symmetry" and settings["select"] not in VOTES:
-        raise SettingsError(f"select must be {' or '.join(VOTES)}, got {settings['select']!r}")
-    if settings.get("rooted", 0) < 0 or any(noise < 0 for noise in settings.get("noises", ())):
-        raise SettingsError("rooted and noises must be at least 0, got less")
-    names = ("particles", "outer_steps", "noise", "beta", "resample_below", "halt_above")
-    numbers(ADAPTIVE, {name: settings[name] for name in names if name in settings}, "")
-
-
-def _formed(name: str, usual: Mapping[str, Any], value: Any) -> Any:
+def _checked(name: str, value: Any, usual: Mapping[str, Any]) -> Any:
     """The value in the one form that its setting has: 1 as 1.0 where a number is meant."""
     if name == "stages":
-        return value  # `staged` looks at them
-    like = usual.get(name, BESIDES.get(name))
-    if isinstance(like, tuple):
+        return value  # `stages_from` looks at them
+    if isinstance(usual.get(name), tuple):  # the guides and the noises of a diagnosis
         if not isinstance(value, list | tuple):
-            raise SettingsError(f"{name} must be a list, got {value!r}")
-        return tuple(_formed(name, {name: like[0]}, item) for item in value)
-    if like is None and value is None:
+            raise SettingsError(f"{name} must be a list, got {repr(value)}")
+        return tuple(TABLE[name[:-1]].check(item) for item in value)
+    if value is None and name == "halt_above" and usual.get(name, 0) is None:
         return None
-    number = isinstance(value, int | float) and not isinstance(value, bool)
-    if number and isinstance(like, float | None) and not isinstance(like, bool):
-        if not abs(value) < FINITE:  # so that NaN fails too
-            raise SettingsError(f"{name} must be a finite number, got {repr(value)}")
-        return float(value)
-    if type(value) is not type(like):
-        kind = KINDS.get(type(like), "a number")
-        raise SettingsError(f"{name} must be {kind}, got {value!r}")
-    return value
+    if name == "uncalibrated_halt_above":
+        return TABLE["halt_above"].check(value)
+    return (ROWS | TABLE)[name].check(value)

@@ -4,154 +4,155 @@ deterministic   one trajectory without noise, 16 supervision steps of 3 cycles u
 guided          the paper's Algorithm 1
 unguided        its noise without its tilt, the most frequent answer
 ptrm            independent rollouts, noise once a supervision step, best final score or majority
-halt_first      K trajectories, one of them free of noise, until one's halt logit passes
+halt_first      K trajectories, one of them without noise, until the halt logit of one passes
 symmetry        deterministic copies of the puzzle under its symmetries, answers undone, then a vote
-adaptive        ours: a growing cloud that stops when the answer is decided
-adaptive_rules  the same, where the rules of the task alone decide
+adaptive        ours: stages of growing clouds that stop when the answer is decided
+adaptive_rules  the same, stopped at a valid solution only
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
 
-from tiltrm.evaluate.measure import ByStep, Columns, Outcome, columns
-from tiltrm.evaluate.options import EXPLORED, PLANNED, RULES, plan_of
-from tiltrm.evaluate.views import vote
+from tiltrm.evaluate.measure import ByStep, Columns, Measurement, columns
+from tiltrm.evaluate.options import PLANNED, RULES, fields_of, plan_of
+from tiltrm.evaluate.symmetry_voting import symmetry_vote
 from tiltrm.explore import Exploration, explore
-from tiltrm.explore.adaptive import Adaptive, Solution, Stage
-from tiltrm.explore.adaptive import solve as solve_adaptively
-from tiltrm.explore.cloud import Cloud, Context
-from tiltrm.explore.decide import Judge, Verdict, by_halting
-from tiltrm.explore.guides import Guide
-from tiltrm.explore.run import Progress, device_of
-from tiltrm.methods import FIXED, judges, parse_guide, views_of
+from tiltrm.explore.guides import Score
+from tiltrm.explore.inputs import device_of
+from tiltrm.explore.plan import Adaptive, Stage
+from tiltrm.explore.search import UNDECIDED, Progress, solve_adaptively
+from tiltrm.explore.stopping import StoppingRule, by_halting, every
 from tiltrm.model.base import RecursiveModel
-from tiltrm.solver import as_solution
-from tiltrm.tasks import Task
+from tiltrm.settings import AGREE_AMONG, AGREE_SHARE, HALT_ABOVE
+from tiltrm.solving import parse_guide, plan_views, stopping_rules
+from tiltrm.solving.methods import FIXED
+from tiltrm.tasks import Symmetry, Task
 
 Settings = Mapping[str, Any]  # complete, see tiltrm.evaluate.options
-Run = Callable[..., Outcome]  # (model, task, tokens, labels, settings, seed, keys, progress)
-Method = Callable[..., Columns]  # (model, task, tokens, labels, settings, seed, keys, progress=)
 
 
-def guide_of(model: RecursiveModel, task: Task, settings: Settings) -> Guide:
-    """The guide that the settings name; the halting head where they name none."""
-    return parse_guide(settings.get("guide", "halting"), model, lambda: task)
+class Case(NamedTuple):
+    """The puzzles, model and settings that a method is evaluated on."""
+
+    model: RecursiveModel
+    task: Task
+    tokens: Tensor  # (puzzle, cell)
+    labels: Tensor  # (puzzle, cell)
+    settings: Settings
+    seed: int
+    keys: Tensor  # (puzzle,) rows of the split
+    progress: Progress | None = None
+
+    @property
+    def device(self) -> torch.device:
+        """The device of the model."""
+        return device_of(self.model, self.tokens)
+
+    @property
+    def guide(self) -> Score:
+        """The guide that the settings name; the halting head where they name none."""
+        return parse_guide(self.settings.get("guide", "halting"), self.model, self.task)
+
+
+Method = Callable[[Case], Measurement]
 
 
 def exploration(method: str, settings: Settings) -> Exploration:
     """The exploration of a fixed method; the path entropy only where cells are kept."""
-    own = {name: settings[name] for name in EXPLORED[method]}
+    own = {name: settings[name] for name in fields_of(method)}
     return replace(FIXED[method], **own, entropy_every=int(settings["cells"]))
 
 
-def _fixed(
-    method: str, model: RecursiveModel, task: Task, tokens: Tensor, labels: Tensor,
-    settings: Settings, seed: int, keys: Tensor, progress: Progress | None,
-) -> Outcome:  # fmt: skip
-    """A cloud that runs to its end: just what `tiltrm.explore` gives."""
-    own, guide = exploration(method, settings), guide_of(model, task, settings)
-    device = device_of(model, tokens)
+def _fixed(method: str, case: Case) -> Measurement:
+    """A cloud that takes all of its steps: what `tiltrm.explore` gives."""
+    own, guide, settings = exploration(method, case.settings), case.guide, case.settings
     watch = None
     if settings["by_step"]:
-        watch = ByStep(own, guide, labels.to(device), keys.to(device), seed)
+        labels, keys = case.labels.to(case.device), case.keys.to(case.device)
+        watch = ByStep(own, guide, labels, keys, case.seed)
     result = explore(
-        model, tokens, own, guide=guide, seed=seed, keys=keys, labels=labels, progress=progress,
-        watch=watch,
+        case.model, case.tokens, own, guide=guide, seed=case.seed, keys=case.keys,
+        labels=case.labels, progress=case.progress, watch=watch,
     )  # fmt: skip
-    found = _outcome(as_solution(result, own), cells=settings["cells"])
     cloud = own.particles > 1
-    return replace(
-        found, path_entropy=result.path_entropy, oracle=result.oracle if cloud else None,
+    return Measurement(
+        answers=result.answers,
+        confidence=result.solution_columns(own)["confidence"],
+        halt_probability=result.halt_probability,
+        evaluations=result.evaluations,
+        outer_steps=torch.full_like(result.evaluations, own.outer_steps),
+        decided_by=(UNDECIDED,) * len(result.answers),
+        terminal_entropy=result.terminal_entropy if settings["cells"] else None,
+        path_entropy=result.path_entropy,
+        oracle=result.oracle if cloud else None,
         exact_by_step=watch.exact if watch else None,
         oracle_by_step=watch.oracle if watch and cloud else None,
-    )  # fmt: skip
-
-
-def _outcome(solution: Solution, *, cells: bool = False) -> Outcome:
-    return Outcome(
-        solution.answers, solution.confidence, solution.halt_probability, solution.evaluations,
-        solution.outer_steps, solution.decided_by,
-        terminal_entropy=solution.terminal_entropy if cells else None,
-    )  # fmt: skip
-
-
-def _adaptive(
-    method: str, model: RecursiveModel, task: Task, tokens: Tensor, labels: Tensor,
-    settings: Settings, seed: int, keys: Tensor, progress: Progress | None,
-) -> Outcome:  # fmt: skip
-    """`tiltrm.solve` with its judges. The labels are not looked at."""
-    plan = plan_of(settings)
-    rules = task.is_solved if method == RULES else None
-    deciding = judges(model, settings["halt_above"], rules)
-    guide = guide_of(model, task, settings)
-    solution = solve_adaptively(
-        model, tokens, deciding, plan, guide=guide, seed=seed, keys=keys, progress=progress,
-        views=views_of(plan, task, model, device_of(model, tokens)),
-    )  # fmt: skip
-    return _outcome(solution)
-
-
-def _halt_first(
-    model: RecursiveModel, task: Task, tokens: Tensor, labels: Tensor, settings: Settings,
-    seed: int, keys: Tensor, progress: Progress | None,
-) -> Outcome:  # fmt: skip
-    """All trajectories step together, and all of their evaluations count until one passes.
-
-    Where none passes in time, the most frequent answer stands.
-    """
-    stages = (Stage(settings["particles"], settings["outer_steps"]),)
-    plan = Adaptive(stages, settings["noise"], beta=0.0, resample_below=0.0)
-    judge = at_supervision_ends(by_halting(model, settings["halt_above"]), model.cycles)
-    solution = solve_adaptively(
-        model, tokens, {"halting": judge}, plan, seed=seed, keys=keys, progress=progress
     )
-    return _outcome(solution)
 
 
-def at_supervision_ends(judge: Judge, cycles: int) -> Judge:
-    """The judge, asked only where the model was trained to halt."""
+def _adaptive(method: str, case: Case) -> Measurement:
+    """`tiltrm.solve` with its stopping rules. The labels are not looked at."""
+    model, settings, plan = case.model, case.settings, plan_of(case.settings)
+    calibrated = getattr(model, "decide_above", None)
+    above = settings["halt_above"]
+    if above is None and calibrated is None:
+        above = settings.get("uncalibrated_halt_above", HALT_ABOVE)
+    rules = stopping_rules(
+        model, case.task.is_solved if method == RULES else None, halt_above=above,
+        agree_share=settings.get("agree_share", AGREE_SHARE),
+        agree_among=settings.get("agree_among", AGREE_AMONG),
+    )  # fmt: skip
+    views = plan_views(plan, case.task, model, case.device)
+    return _searched(case, plan, rules, case.guide, views)
 
-    def asked(cloud: Cloud, context: Context) -> Verdict:
-        verdict = judge(cloud, context)
-        if context.clock.step % cycles:
-            return verdict._replace(decided=torch.zeros_like(verdict.decided))
-        return verdict
 
-    return asked
+def _halt_first(case: Case) -> Measurement:
+    """All trajectories step together, and all of their evaluations count until one halts.
+
+    Where none halts in time, the most frequent answer stands.
+    """
+    stages = (Stage(case.settings["particles"], case.settings["outer_steps"]),)
+    plan = Adaptive(stages, case.settings["noise"], beta=0.0, resample_below=0.0)
+    rule = by_halting(case.model, case.settings["halt_above"])
+    return _searched(case, plan, {"halting": every(case.model.cycles, rule)})
 
 
-def _symmetry(
-    model: RecursiveModel, task: Task, tokens: Tensor, labels: Tensor, settings: Settings,
-    seed: int, keys: Tensor, progress: Progress | None,
-) -> Outcome:  # fmt: skip
-    own = replace(FIXED["deterministic"], outer_steps=settings["outer_steps"])
-    return vote(
-        model, task, tokens, labels, own, copies=settings["copies"], select=settings["select"],
-        seed=seed, progress=progress,
+def _searched(
+    case: Case, plan: Adaptive, rules: Mapping[str, StoppingRule], guide: Score | None = None,
+    views: Sequence[Symmetry] = (),
+) -> Measurement:  # fmt: skip
+    found = solve_adaptively(
+        case.model, case.tokens, rules, plan, guide=guide, views=views, seed=case.seed,
+        keys=case.keys, progress=case.progress,
+    )  # fmt: skip
+    return Measurement(
+        found.answers, found.confidence, found.halt_probability, found.evaluations,
+        found.outer_steps, found.decided_by,
     )  # fmt: skip
 
 
-def _measured(run: Run) -> Method:
-    """A method whose outcome becomes columns."""
-
-    def method(
-        model: RecursiveModel, task: Task, tokens: Tensor, labels: Tensor, settings: Settings,
-        seed: int, keys: Tensor, progress: Progress | None = None,
-    ) -> Columns:  # fmt: skip
-        found = run(model, task, tokens, labels, settings, seed, keys, progress)
-        return columns(found, task, tokens, labels, keys, device_of(model, tokens))
-
-    return method
+def _symmetry(case: Case) -> Measurement:
+    own = replace(FIXED["deterministic"], outer_steps=case.settings["outer_steps"])
+    return symmetry_vote(
+        case.model, case.task, case.tokens, case.labels, own, copies=case.settings["copies"],
+        select=case.settings["select"], seed=case.seed, progress=case.progress,
+    )  # fmt: skip
 
 
 METHODS: dict[str, Method] = {
-    **{name: _measured(partial(_fixed, name)) for name in EXPLORED},
-    "halt_first": _measured(_halt_first),
-    "symmetry": _measured(_symmetry),
-    **{name: _measured(partial(_adaptive, name)) for name in PLANNED},
+    **{name: partial(_fixed, name) for name in FIXED},
+    "halt_first": _halt_first,
+    "symmetry": _symmetry,
+    **{name: partial(_adaptive, name) for name in PLANNED},
 }
+
+
+def evaluate_method(method: str, case: Case) -> Columns:
+    """The columns of a shard: the method's answers, measured."""
+    found = METHODS[method](case)
+    return columns(found, case.task, case.tokens, case.labels, case.keys, case.device)

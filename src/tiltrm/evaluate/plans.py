@@ -1,4 +1,4 @@
-"""What is to be computed for a table or figure: lists of jobs, and no computing."""
+"""The jobs of every table and figure; nothing is computed here."""
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
@@ -7,10 +7,11 @@ from typing import Any
 from tiltrm.errors import SettingsError
 from tiltrm.evaluate.choose import choose
 from tiltrm.evaluate.job import DIAGNOSE, SOLVE, Job
-from tiltrm.evaluate.options import PLANNED, complete, listed
+from tiltrm.evaluate.options import PLANNED, complete, stages_as_lists
 from tiltrm.evaluate.sizes import SIZES, Size, size_of
 from tiltrm.evaluate.subject import Subject
 from tiltrm.explore.plan import Adaptive
+from tiltrm.tasks.registry import defaults_of
 
 __all__ = [
     "SIZES", "Size", "axes", "choose", "diagnostics", "done", "frontier", "grid", "jobs", "sweep",
@@ -87,10 +88,9 @@ def frontier(subject: Subject, size: str = "full", limit: int | None = None) -> 
     limits = own.frontier if limit is None else {subject.task: limit}
     parts = min(own.parts, subject.puzzles, limits.get(subject.task) or own.parts)
     make = _Maker(subject, own, limits, folds=parts)
-    maze = subject.task == "maze"
-    copies = (2, 4, 8) if maze else (4, 8, 16)
-    most = (8, 12, 24) if maze else (12, 20, 36, 52, 84, 148)  # outer steps, then all of the plan
-    unturned = {"stages": listed(Adaptive()), "noise": 0.5}
+    task = defaults_of(subject.task)
+    copies = (4, 8, 16) if task.symmetric_views else (2, 4, 8)
+    plain = {"stages": stages_as_lists(Adaptive()), "noise": 0.5}  # without symmetric views
     found = _once([
         *_each(make("deterministic", outer_steps=n) for n in (48, 96, 192, 384)),
         *_each(make("unguided", particles=n) for n in (4, 16, 64)),
@@ -99,10 +99,10 @@ def frontier(subject: Subject, size: str = "full", limit: int | None = None) -> 
         *_each(make("ptrm", particles=n, select="majority") for n in (16, 100)),
         *_each(make("halt_first", particles=n) for n in (4, 12, 32)),
         *_each(make("symmetry", copies=n) for n in copies),
-        *_each(make("adaptive", outer_steps=n) for n in most),
+        *_each(make("adaptive", outer_steps=n) for n in task.frontier_steps),
         *make("adaptive"),
         *make("adaptive_rules"),
-        *([] if maze else make("adaptive", **unturned)),
+        *(make("adaptive", **plain) if task.symmetric_views else []),
     ])  # fmt: skip
     return sorted(found, key=lambda job: job.fold)
 

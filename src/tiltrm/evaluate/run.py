@@ -12,17 +12,16 @@ from tiltrm.errors import CheckpointError
 from tiltrm.evaluate.job import DIAGNOSE, Job
 from tiltrm.evaluate.measure import Columns
 from tiltrm.evaluate.options import PLANNED, plan_of
-from tiltrm.evaluate.peers import METHODS, guide_of
+from tiltrm.evaluate.peers import Case, evaluate_method
 from tiltrm.evaluate.store import Store
 from tiltrm.evaluate.subject import fingerprint, read_for
 from tiltrm.explore import Exploration
-from tiltrm.explore.run import Progress as Ticks
-from tiltrm.methods import parse_guide, views_of
+from tiltrm.explore.search import Progress as Ticks
 from tiltrm.model import load
 from tiltrm.model.base import RecursiveModel
 from tiltrm.model.build import Model
-from tiltrm.opening import open_model
 from tiltrm.provenance import commit, device_name, release
+from tiltrm.solving import parse_guide, plan_views
 from tiltrm.tasks import by_name
 from tiltrm.tasks.base import views
 
@@ -61,16 +60,16 @@ def do(job: Job, model: RecursiveModel, puzzles: Puzzles, progress: Ticks | None
     part = puzzles.take(rows)
     if job.kind == DIAGNOSE:
         return {"figures": [_diagnosed(job, model, part, progress)]}
-    method = METHODS[job.method]
-    return method(
+    case = Case(
         model, part.task, part.questions, part.labels(), job.options, job.seed, rows, progress
     )
+    return evaluate_method(job.method, case)
 
 
 def _diagnosed(job: Job, model: RecursiveModel, puzzles: Puzzles, progress: Ticks | None) -> str:
     options = job.options
     own = {name: options[name] for name in ("particles", "outer_steps", "noise", "beta")}
-    guides = {name: parse_guide(name, model, lambda: puzzles.task) for name in options["guides"]}
+    guides = {name: parse_guide(name, model, puzzles.task) for name in options["guides"]}
     report = diagnose(
         model, puzzles.questions, puzzles.labels(), task=puzzles.task, guides=guides,
         settings=Exploration(**own), noises=options["noises"], rooted=options["rooted"],
@@ -83,12 +82,12 @@ def check(job: Job, model: RecursiveModel) -> None:
     """Raise before anything is computed what only the model or the task can tell."""
     task, options = by_name(job.task), job.options
     for name in options.get("guides", ()):
-        parse_guide(name, model, lambda: task)
-    guide_of(model, task, options)
+        parse_guide(name, model, task)
+    parse_guide(options.get("guide", "halting"), model, task)
     if "copies" in options:
         views(task, options["copies"], job.seed)
     if job.method in PLANNED:
-        views_of(plan_of(options), task, model, torch.device("cpu"))
+        plan_views(plan_of(options), task, model, torch.device("cpu"))
 
 
 def about(device: torch.device, seconds: float) -> dict[str, Any]:
@@ -116,7 +115,7 @@ class Sources:
                     f"{job.model}: expected the weights {job.weights}, got others; give the model "
                     "that the job was made for"
                 )
-            self._models[name] = open_model(job.model, self.device)
+            self._models[name] = load(job.model, device=self.device)
         return self._models[name]
 
     def puzzles(self, job: Job) -> Puzzles:

@@ -12,7 +12,7 @@ from tiltrm.errors import DataError
 from tiltrm.evaluate.job import Job
 from tiltrm.model import load
 from tiltrm.model.build import Model, kind_of
-from tiltrm.recipe import task_of
+from tiltrm.solving import task_of
 from tiltrm.tasks import by_name
 from tiltrm.tasks.registry import source_of
 

@@ -6,7 +6,7 @@ from typing import NamedTuple
 from tiltrm.evaluate.paired import Paired
 from tiltrm.evaluate.summary import Curve, Row, Spread
 from tiltrm.evaluate.titles import title
-from tiltrm.explore.adaptive import UNDECIDED
+from tiltrm.explore.search import UNDECIDED
 
 SMALLEST = 1e-300  # a p-value below has no float
 

@@ -1,7 +1,17 @@
 """Guided stochastic exploration: Algorithm 1 of the paper, each piece interchangeable."""
 
 from tiltrm.explore import guides
-from tiltrm.explore.cloud import Clock, Cloud, Context, Question, StepInfo, ask, begin, take
+from tiltrm.explore.algorithm import explore
+from tiltrm.explore.cloud import (
+    Clock,
+    Cloud,
+    Context,
+    Problem,
+    StepInfo,
+    initial_cloud,
+    make_problem,
+    take,
+)
 from tiltrm.explore.noise import (
     Noise,
     NoiseFreeFirst,
@@ -13,9 +23,8 @@ from tiltrm.explore.noise import (
     latent_only,
 )
 from tiltrm.explore.result import Result, Trace
-from tiltrm.explore.run import explore
-from tiltrm.explore.settings import Exploration
-from tiltrm.explore.step import step, tilted, trajectory_sampler
+from tiltrm.explore.step import Tilt, step, trajectory_sampler
+from tiltrm.settings import Exploration
 
 __all__ = [
     "Clock",
@@ -25,21 +34,21 @@ __all__ = [
     "Noise",
     "NoiseFreeFirst",
     "OncePerSupervision",
-    "Question",
+    "Problem",
     "Result",
     "Scheduled",
     "StepInfo",
+    "Tilt",
     "Trace",
     "annealed",
     "answer_only",
-    "ask",
-    "begin",
     "everywhere",
     "explore",
     "guides",
+    "initial_cloud",
     "latent_only",
+    "make_problem",
     "step",
     "take",
-    "tilted",
     "trajectory_sampler",
 ]

@@ -1,6 +1,5 @@
-"""The records of an exploration: what is asked, what is carried, what is reported."""
+"""The records of an exploration: the problem, the cloud that a step carries, its report."""
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 from typing import NamedTuple
@@ -8,36 +7,36 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from tiltrm.explore.checks import require_whole
+from tiltrm.checks import require_whole
+from tiltrm.explore.batching import in_groups
 from tiltrm.explore.keys import derive, puzzle_keys
-from tiltrm.explore.rows import in_groups
 from tiltrm.model.base import RecursiveModel, State
 from tiltrm.tasks.base import Symmetry
 
 
-class Question(NamedTuple):
-    """What stays fixed while a batch of puzzles is explored."""
+class Problem(NamedTuple):
+    """A batch of puzzles, embedded: the part of an exploration that does not change."""
 
     tokens: Tensor  # (puzzle, cell)
     inputs: Tensor  # x: (puzzle, 1, position, width), shared by the particles; or one for each
     keys: Tensor  # (puzzle,) int64, the root of a puzzle's randomness
     particles: Tensor  # (particle,) 0, 1, ..., S - 1
-    views: Symmetry | None = None  # how each particle sees its puzzle; None: all as it is
+    views: Symmetry | None = None  # one symmetry per particle; None: all see the puzzle unchanged
 
-    def part(self, puzzles: slice | Tensor, particles: slice = slice(None)) -> "Question":
-        """The question for some puzzles, and some slots of their clouds."""
+    def part(self, puzzles: slice | Tensor, particles: slice = slice(None)) -> "Problem":
+        """The same problem for some puzzles and some slots of their clouds."""
         inputs, views = self.inputs[puzzles], self.views
         if views is not None:
             inputs, views = inputs[:, particles], views.part(particles)
-        return Question(
+        return Problem(
             self.tokens[puzzles], inputs, self.keys[puzzles], self.particles[particles], views
         )
 
-    def seen(self, model: RecursiveModel, views: Symmetry) -> "Question":
-        """The same puzzles, each particle looking at them in its own way."""
+    def with_views(self, model: RecursiveModel, views: Symmetry) -> "Problem":
+        """The same puzzles, each particle under its own symmetry."""
         particles = len(self.particles)
-        turned = views.apply(self.tokens.expand(particles, -1, -1))  # (particle, puzzle, cell)
-        inputs = model.embed(turned.transpose(0, 1).flatten(0, 1))
+        moved = views.apply(self.tokens.expand(particles, -1, -1))  # (particle, puzzle, cell)
+        inputs = model.embed(moved.transpose(0, 1).flatten(0, 1))
         return self._replace(inputs=inputs.unflatten(0, (-1, particles)), views=views)
 
 
@@ -63,64 +62,73 @@ class Cloud(NamedTuple):
 
 @dataclass(frozen=True)
 class Context:
-    """What a guide may look at besides the state that it scores."""
+    """What a guide or a stopping rule may look at besides the state it scores."""
 
-    question: Question
+    problem: Problem
     clock: Clock
     previous: State  # h_(n-1), particle by particle
     state: State  # h_n, before resampling
-    decode: Callable[[Tensor], Tensor]
+    model: RecursiveModel
 
     @cached_property
     def answers(self) -> Tensor:
-        """a_n = Dec(y_n) (section 3), turned back, decoded once and only if asked for."""
-        return self._read(self.state)
+        """a_n = Dec(y_n) (section 3), symmetries undone: (puzzle, particle, cell) uint8."""
+        return self._decoded(self.state)
 
     @cached_property
     def settled(self) -> Tensor:
-        """Whether a particle's answer is that of one step before: (puzzle, particle) bool."""
-        return (self.answers == self._read(self.previous)).all(-1)
+        """Whether a particle's answer equals that of the step before: (puzzle, particle) bool."""
+        return (self.answers == self._decoded(self.previous)).all(-1)
 
-    def _read(self, state: State) -> Tensor:
-        found = decoded(self.decode, state.answer)  # (puzzle, particle, cell) uint8
-        views = self.question.views
+    def halt_logit(self, model: RecursiveModel | None = None) -> Tensor:
+        """The halt logits of the state, (puzzle, particle); computed once for the own model."""
+        if model is None or model is self.model:
+            return self._halt_logit
+        return in_groups(model.halt_logit, self.state.answer)
+
+    @cached_property
+    def _halt_logit(self) -> Tensor:
+        return in_groups(self.model.halt_logit, self.state.answer)
+
+    def _decoded(self, state: State) -> Tensor:
+        found = in_groups(self._tokens, state.answer)  # (puzzle, particle, cell)
+        views = self.problem.views
         return found if views is None else views.undo(found.transpose(0, 1)).transpose(0, 1)
+
+    def _tokens(self, answer: Tensor) -> Tensor:
+        """The most likely token of every cell."""
+        return self.model.decode(answer).argmax(-1).to(torch.uint8)
 
 
 class StepInfo(NamedTuple):
-    """What one step reports. All of it is before resampling, so that it belongs together."""
+    """The report of one step. All values are those before resampling."""
 
     score: Tensor  # (puzzle, particle)
     log_weights: Tensor  # (puzzle, particle), normalised
     ess: Tensor  # (puzzle,)
     log_evidence: Tensor  # (puzzle,): log of the mean potential under the last weights
-    ancestors: Tensor  # (puzzle, particle): whom each slot of the next cloud continues
+    ancestors: Tensor  # (puzzle, particle): the parent of each slot of the next cloud
     context: Context
 
 
-def decoded(decode: Callable[[Tensor], Tensor], answer: Tensor) -> Tensor:
-    """The most likely token of every cell: (puzzle, particle, position, width) -> uint8."""
-    return in_groups(lambda rows: decode(rows).argmax(-1).to(torch.uint8), answer)
-
-
-def ask(
+def make_problem(
     model: RecursiveModel, tokens: Tensor, particles: int, *, seed: int = 0,
     keys: Tensor | None = None,
-) -> Question:  # fmt: skip
-    """Embed the puzzles and key their randomness, by their own tokens unless keys are given."""
+) -> Problem:  # fmt: skip
+    """Embed the puzzles and derive their random keys: from `keys`, or else from their tokens."""
     roots = puzzle_keys(tokens) if keys is None else keys.to(tokens.device)
     slots = torch.arange(particles, device=tokens.device)
     whole = require_whole("seed", seed)
-    return Question(tokens, model.embed(tokens)[:, None], derive(roots, whole), slots)
+    return Problem(tokens, model.embed(tokens)[:, None], derive(roots, whole), slots)
 
 
-def begin(model: RecursiveModel, question: Question) -> Cloud:
+def initial_cloud(model: RecursiveModel, problem: Problem) -> Cloud:
     """h_0 for every particle, weights 1/S (Algorithm 1, line 9). Nothing is copied."""
-    puzzles, particles = len(question.keys), len(question.particles)
-    first = model.start(question.inputs)
+    puzzles, particles = len(problem.keys), len(problem.particles)
+    first = model.start(problem.inputs)
     shape = (puzzles, particles, *first.answer.shape[2:])
     state = State(first.answer.expand(shape), first.latent.expand(shape))
-    zero = torch.zeros(puzzles, particles, device=question.keys.device)
+    zero = torch.zeros(puzzles, particles, device=problem.keys.device)
     return Cloud(state, torch.log_softmax(zero, -1), zero)
 
 

@@ -10,8 +10,8 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from tiltrm.explore.batching import in_groups
 from tiltrm.explore.cloud import Context
-from tiltrm.explore.rows import in_groups
 from tiltrm.model.base import RecursiveModel, State
 
 CELLS = 10.0  # a path longer by so many is as bad as one broken rule
@@ -40,6 +40,8 @@ def halting(model: RecursiveModel) -> Guide:
     """log sigmoid of the Q-head's logit (eq. 7)."""
 
     def score(state: State, context: Context) -> Tensor:
+        if state is context.state:
+            return F.logsigmoid(context.halt_logit(model))
         return F.logsigmoid(in_groups(model.halt_logit, state.answer))
 
     return Guide(score)
@@ -71,7 +73,7 @@ def rules(violations: Callable[[Tensor, Tensor], Tensor]) -> Guide:
     """-(number of broken rules) of the decoded answer; `violations(puzzle, answer)` counts them."""
 
     def score(state: State, context: Context) -> Tensor:
-        return -violations(context.question.tokens[:, None], context.answers).float()
+        return -violations(context.problem.tokens[:, None], context.answers).float()
 
     return Guide(score)
 
@@ -84,7 +86,7 @@ def shortest(
     """
 
     def score(state: State, context: Context) -> Tensor:
-        puzzles, answers = context.question.tokens[:, None], context.answers
+        puzzles, answers = context.problem.tokens[:, None], context.answers
         broken = violations(puzzles, answers)
         cells = length(puzzles, answers).float()
         best = torch.where(broken == 0, cells, torch.inf).amin(-1, keepdim=True)

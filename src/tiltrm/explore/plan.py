@@ -1,38 +1,69 @@
-"""How an adaptive cloud grows."""
+"""The plan of an adaptive search: stages of growing clouds."""
 
+import re
 from dataclasses import dataclass, replace
-from itertools import pairwise
+from itertools import groupby, pairwise
 
+from tiltrm.checks import require_number, require_whole
 from tiltrm.errors import SettingsError
-from tiltrm.explore.checks import require_number, require_whole
 from tiltrm.explore.noise import NoiseFreeFirst, Scheduled, everywhere
-from tiltrm.explore.settings import Exploration
+from tiltrm.settings import Exploration
+
+STAGE = re.compile(r"(\d+)x(\d+)(?:@(\d*\.?\d+))?(\+?)(?:\*(\d+))?")
 
 
 @dataclass(frozen=True)
 class Stage:
-    """A cloud of `particles`, the first of them free of noise, for `outer_steps` more steps.
+    """A cloud of `particles`, particle 0 without noise, for `outer_steps` steps.
 
-    In a plan that is `turned`, only the first stage has a particle without noise.
+    In a plan with symmetric views, only the first stage has a particle without noise.
     """
 
     particles: int
     outer_steps: int
-    goes_on: bool = False  # the noisy trajectories of the stage before, too
-    noise: float | None = None  # instead of the plan's
+    continues: bool = False  # all particles of the stage before go on, not particle 0 alone
+    noise: float | None = None  # None: the plan's
+
+
+def parse_stages(text: str) -> tuple[Stage, ...]:
+    """Stages from '1x20 2x16*4 8x24@0.6*4': particles x steps, @noise, + continues, *repetitions.
+
+    The inverse of `format_stages`. Proved by tests/explore/test_plan.py.
+    """
+    stages: list[Stage] = []
+    for word in text.split():
+        found = STAGE.fullmatch(word)
+        if found is None:
+            raise SettingsError(
+                f"a stage must be like 2x16, 2x16*4 or 8x24@0.6*4 (particles x steps, @noise, "
+                f"*repetitions), got {word!r:.60}"
+            )
+        particles, steps, noise, continues, times = found.groups()
+        own = None if noise is None else float(noise)
+        stages += [Stage(int(particles), int(steps), bool(continues), own)] * int(times or 1)
+    return tuple(stages)
+
+
+def format_stages(stages: tuple[Stage, ...]) -> str:
+    """The text of `parse_stages`."""
+    return " ".join(_format(stage, len(list(same))) for stage, same in groupby(stages))
+
+
+def _format(stage: Stage, times: int) -> str:
+    noise = "" if stage.noise is None else f"@{stage.noise:g}"
+    repeated = f"*{times}" if times > 1 else ""
+    return f"{stage.particles}x{stage.outer_steps}{noise}{'+' * stage.continues}{repeated}"
 
 
 @dataclass(frozen=True)
 class Adaptive:
-    """A plan; this one is for a task that has none of its own in tiltrm.methods.PLANS."""
+    """A plan of stages. The defaults are for puzzles whose task is unknown."""
 
-    stages: tuple[Stage, ...] = (
-        Stage(1, 24), *(Stage(8, 12),) * 4, *(Stage(32, 16),) * 4,
-    )  # fmt: skip
+    stages: tuple[Stage, ...] = parse_stages("1x24 8x12*4 32x16*4")
     noise: float = 0.5
     beta: float = 0.25
-    resample_below: float = 0.0  # a decided particle ends the search, so copies of it are no use
-    turned: bool = False  # after the first stage all start afresh, each with a view of its own
+    resample_below: float = 0.0  # one decided particle ends the search, so copies do not help
+    symmetric_views: bool = False  # from stage 2 on, fresh particles under symmetries of their own
 
     def __post_init__(self) -> None:
         if not self.stages:
@@ -44,10 +75,11 @@ class Adaptive:
             require_number("noise", noise)
         require_number("beta", self.beta)
         require_number("resample_below", self.resample_below, 1.0)
-        if self.turned and (self.resample_below or any(stage.goes_on for stage in self.stages)):
+        continued = any(stage.continues for stage in self.stages)
+        if self.symmetric_views and (self.resample_below or continued):
             raise SettingsError(
-                "turned must be false where trajectories are resampled or go on in a later stage, "
-                "because they cannot change how they see the puzzle"
+                "symmetric_views must be false in a plan that resamples or continues particles, "
+                "because a particle cannot change its view of the puzzle"
             )
 
     @property
@@ -57,13 +89,13 @@ class Adaptive:
 
     @property
     def noises(self) -> list[float]:
-        """Of every stage."""
+        """The noise of every stage."""
         return [self.noise if stage.noise is None else stage.noise for stage in self.stages]
 
     def fresh_after(self, number: int) -> bool:
         """Whether any stage after this one brings fresh particles."""
         return any(
-            self.turned or stage.particles > (before.particles if stage.goes_on else 1)
+            self.symmetric_views or stage.particles > (before.particles if stage.continues else 1)
             for before, stage in pairwise(self.stages[number:])
         )
 
@@ -73,11 +105,14 @@ class Adaptive:
         return replace(self, stages=stages, noise=noise)
 
     def exploration(self) -> Exploration:
-        """The settings of its outer steps; particle 0 stays free of noise as long as it lives."""
-        noises = zip(self.noises, self.stages, strict=True)
-        by_step = tuple(noise for noise, stage in noises for _ in range(stage.outer_steps))
-        until = self.stages[0].outer_steps if self.turned else None
+        """The settings of its outer steps. A stage of one noise-free particle draws no noise."""
+        first = self.stages[0].outer_steps
+        by_step: list[float] = []
+        for number, (noise, stage) in enumerate(zip(self.noises, self.stages, strict=True)):
+            quiet = stage.particles == 1 and (number == 0 or not self.symmetric_views)
+            by_step += [0.0 if quiet else noise] * stage.outer_steps
+        until = first if self.symmetric_views else None
         return Exploration(
             noise=1.0, beta=self.beta, resample_below=self.resample_below,
-            placement=NoiseFreeFirst(Scheduled(everywhere, by_step), until),
+            placement=NoiseFreeFirst(Scheduled(everywhere, tuple(by_step)), until),
         )  # fmt: skip

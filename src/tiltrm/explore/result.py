@@ -1,4 +1,4 @@
-"""What an exploration returns, and how it is put together from a cloud that has run its course."""
+"""The results of an exploration, and how they are computed from a cloud after its last step."""
 
 import math
 from collections.abc import Sequence
@@ -9,10 +9,13 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from tiltrm.explore.batching import in_groups
+from tiltrm.explore.choices import make_select
 from tiltrm.explore.cloud import Cloud, StepInfo, take
-from tiltrm.explore.rows import in_groups
 from tiltrm.explore.select import Candidates
 from tiltrm.explore.weights import degenerate
+from tiltrm.model.base import RecursiveModel, evaluations_per_step
+from tiltrm.settings import Exploration
 
 
 @dataclass(frozen=True)
@@ -22,11 +25,27 @@ class Trace:
     scores: Tensor  # (puzzle, step, particle)
     log_weights: Tensor  # (puzzle, step, particle), normalised
     ess: Tensor  # (puzzle, step)
-    ancestors: Tensor  # (puzzle, step, particle): whom each slot of the next cloud continues
+    ancestors: Tensor  # (puzzle, step, particle): the parent of each slot of the next cloud
     answers: Tensor  # (puzzle, step, particle, cell) uint8
 
 
 @dataclass(frozen=True)
+class SearchResult:
+    """The answers of a search, how far to trust them, why it stopped, and what it cost."""
+
+    answers: Tensor  # (puzzle, cell) uint8; all pad (0) where degenerate
+    confidence: Tensor  # (puzzle,): probability that the answer is right, as its rule sees it
+    cell_confidence: Tensor  # (puzzle, cell): the same of every cell
+    terminal_entropy: Tensor  # (puzzle, cell): of the token marginals, in [0, 1] (eq. 20)
+    halt_probability: Tensor  # (puzzle,): of the particle that answers
+    evaluations: Tensor  # (puzzle,) int64: network calls spent
+    outer_steps: Tensor  # (puzzle,) int64: steps taken in all stages
+    particles: Tensor  # (puzzle,) int64: size of its last cloud
+    degenerate: Tensor  # (puzzle,) bool: no particle was left, so the answer is an abstention
+    decided_by: tuple[str, ...]  # the stopping rule's name, or "budget" where none decided
+
+
+@dataclass(frozen=True, repr=False)
 class Result:
     """The answers, how far to trust them, and what they cost. All tensors are on the CPU."""
 
@@ -59,6 +78,28 @@ class Result:
         same = (self.particle_answers == self.answers[:, None]).all(-1)
         return (alive & same).sum(-1) / alive.sum(-1).clamp(min=1)
 
+    def solution_columns(self, settings: Exploration) -> dict[str, Tensor]:
+        """The fields that a SearchResult shares with it.
+
+        The confidence is the vote: by weight (map) or by number (majority). Where there is no
+        vote (a single particle, or the best score), it is the halt probability.
+        """
+        confidence = self.halt_probability
+        if settings.particles > 1 and settings.select == "map":
+            confidence = self.confidence
+        elif settings.particles > 1 and settings.select == "majority":
+            confidence = self.agreement
+        names = ("answers", "cell_confidence", "terminal_entropy", "halt_probability", "degenerate")
+        return {"confidence": confidence} | {name: getattr(self, name) for name in names}
+
+    def __repr__(self) -> str:
+        puzzles, cells = self.answers.shape
+        return (
+            f"Result({puzzles} puzzles x {cells} cells, {self.log_weights.shape[1]} particles, "
+            f"mean confidence {float(self.confidence.mean()):.3f}, "
+            f"{float(self.evaluations.double().mean()):,.0f} evaluations a puzzle)"
+        )
+
 
 Record = TypeVar("Record", Result, Trace)
 
@@ -81,27 +122,26 @@ def marginal_entropy(marginal: Tensor) -> Tensor:
 
 
 def token_entropy(answers: Tensor, log_weights: Tensor, vocabulary: int) -> Tensor:
-    """Entropy of the cloud's token marginals: (puzzle, cell). A dead cloud knows nothing: 1."""
+    """Entropy of the cloud's token marginals: (puzzle, cell); 1 for a dead cloud."""
     marginal = token_marginals(answers, log_weights.double().exp(), vocabulary)
     return torch.where(degenerate(log_weights)[:, None], 1.0, marginal_entropy(marginal))
 
 
 def beliefs(info: StepInfo, vocabulary: int, row: int = 0) -> Tensor:
-    """What the cloud of the puzzle at `row` thinks of every cell: (cell, vocabulary).
+    """Token probabilities of the puzzle at `row`: (cell, vocabulary).
 
-    Several particles vote by weight (section 5.3). A single one has nobody to disagree with, so its
-    own token probabilities stand instead.
+    Several particles vote by weight (section 5.3); a single one gives its own probabilities.
     Proved by tests/cli/test_watch.py.
     """
     context, weights = info.context, info.log_weights[row : row + 1].double().exp()
     if weights.shape[1] > 1:
         return token_marginals(context.answers[row : row + 1], weights, vocabulary)[0]
-    logits = in_groups(context.decode, context.state.answer[row : row + 1])[0, 0]
+    logits = in_groups(context.model.decode, context.state.answer[row : row + 1])[0, 0]
     return torch.softmax(logits, -1).nan_to_num(0.0).double()
 
 
 class Recorder:
-    """Gathers along the way what the result needs besides the final cloud."""
+    """Collects during the steps what the result needs besides the final cloud."""
 
     def __init__(self, vocabulary: int, entropy_every: int, trace: bool) -> None:
         self.vocabulary = vocabulary
@@ -134,21 +174,27 @@ class Recorder:
         return Trace(*(torch.stack(part, dim=1).cpu() for part in zip(*self.steps, strict=True)))
 
 
+def halt_probability(logit: Tensor) -> Tensor:
+    """sigmoid(logit); not torch.sigmoid, whose last bit depends on an element's place."""
+    return F.logsigmoid(logit).exp()
+
+
 def conclude(
-    final: Candidates, last: StepInfo, chosen: Tensor, halt_logit: Tensor, record: Recorder,
-    evaluations: int, labels: Tensor | None,
+    model: RecursiveModel, settings: Exploration, cloud: Cloud, last: StepInfo, record: Recorder,
+    labels: Tensor | None = None,
 ) -> Result:  # fmt: skip
-    """The result of a finished cloud: `chosen` (puzzle,) is the particle that answers."""
+    """Line 20: the result of a cloud after its last step, which `last` reports."""
+    final = Candidates(take(last.context.answers, last.ancestors), cloud.log_weights, cloud.score)
     dead = degenerate(final.log_weights)
-    pick = chosen[:, None]
+    pick = make_select(settings, labels)(final)[:, None]
     answers = take(final.answers, pick)[:, 0].masked_fill(dead[:, None], 0)
     weights = final.log_weights.double().exp()[..., None]  # (puzzle, particle, 1)
     agree = final.answers == answers[:, None]  # (puzzle, particle, cell)
-    # Not torch.sigmoid, whose last bit depends on an element's place in the tensor.
-    halt = F.logsigmoid(take(halt_logit, pick)[:, 0]).exp()
+    halting = halt_probability(take(take(last.context.halt_logit(), last.ancestors), pick)[:, 0])
     right = None
     if labels is not None:
         right = ((final.answers == labels[:, None]).all(-1) & final.alive).any(-1).cpu()
+    spent = settings.particles * settings.outer_steps * evaluations_per_step(model)
     assert record.log_evidence is not None
     return Result(
         answers=answers.cpu(),
@@ -156,9 +202,9 @@ def conclude(
         cell_confidence=(weights * agree).sum(1).float().clamp(0, 1).cpu(),
         terminal_entropy=token_entropy(final.answers, final.log_weights, record.vocabulary).cpu(),
         path_entropy=record.path_entropy(),
-        halt_probability=torch.where(dead, 0.0, halt).cpu(),
+        halt_probability=torch.where(dead, 0.0, halting).cpu(),
         score=torch.where(dead, -torch.inf, take(final.score, pick)[:, 0]).cpu(),
-        evaluations=torch.full((len(answers),), evaluations),
+        evaluations=torch.full((len(answers),), spent),
         degenerate=dead.cpu(),
         log_evidence=record.log_evidence.cpu(),
         ess=last.ess.cpu(),

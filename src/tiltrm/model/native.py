@@ -51,7 +51,7 @@ def save(
 
     A new folder appears whole. In an existing one each file is replaced whole, the manifest last,
     and the checksum tells a reader who comes in between. `task` and `decide_above` replace the
-    model's own where given, this threshold being for settled answers (`tiltrm.explore.calibrate`);
+    model's own where given, this threshold being for settled answers (`tiltrm.solving.calibrate`);
     `dtype` None stores the weights as they are.
     Proved by tests/model/test_native.py.
     """

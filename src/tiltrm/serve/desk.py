@@ -8,12 +8,12 @@ from fastapi import Request
 from torch import Tensor
 
 from tiltrm.errors import SettingsError, TiltrmError
-from tiltrm.explore.adaptive import Solution
+from tiltrm.explore.result import SearchResult
 from tiltrm.serve.engine import Engine
 from tiltrm.serve.limits import Limits, Refusal, Settings, SolveRequest
 from tiltrm.serve.orders import ClosingError, Conclude, FullError, Job, Order
 from tiltrm.serve.tracks import Host, Track, track
-from tiltrm.solver import Solved, read_texts, record, task_of
+from tiltrm.solving import Solved, read_texts, record, task_of
 from tiltrm.tasks import Task
 
 LATE = "expected to be done within {:g} s, and was not; send fewer puzzles or smaller settings"
@@ -100,7 +100,7 @@ class Desk:
 def recorder(way: Track, tokens: Tensor, abstain: float | None) -> Conclude:
     """Makes the record of a puzzle that is done."""
 
-    def conclude(solution: Solution, row: int, seconds: float) -> Solved:
+    def conclude(solution: SearchResult, row: int, seconds: float) -> Solved:
         rate = seconds / int(solution.evaluations[row])
         return record(way.task, tokens, solution, row, rate, abstain)
 

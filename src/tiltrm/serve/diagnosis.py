@@ -10,12 +10,13 @@ from typing import Any
 from fastapi import Request
 
 from tiltrm.diagnose import Report, diagnose
+from tiltrm.diagnose.run import SMALL
 from tiltrm.errors import PuzzleError, TiltrmError
-from tiltrm.recipe import small_run
 from tiltrm.serve.desk import Desk, from_thread
 from tiltrm.serve.engine import LOG
 from tiltrm.serve.limits import DiagnoseRequest, Refusal
 from tiltrm.serve.orders import Order
+from tiltrm.solving import exploration_for
 
 
 class UnwantedError(Exception):
@@ -47,8 +48,8 @@ class Diagnoses:
         done = asyncio.Event()
         order = Order(1, from_thread(done.set))
         work = partial(
-            diagnose, host.model, tokens, labels, task=task, settings=small_run(task.name),
-            seed=body.seed,
+            diagnose, host.model, tokens, labels, task=task,
+            settings=exploration_for("guided", task, SMALL), seed=body.seed,
         )  # fmt: skip
         # A thread of its own, not the loop's: the process does not wait for it at its end.
         threading.Thread(target=self._work, args=(work, order), daemon=True).start()

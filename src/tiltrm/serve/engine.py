@@ -15,7 +15,7 @@ from contextlib import nullcontext
 
 import torch
 
-from tiltrm.explore.rows import one_thread_each
+from tiltrm.explore.batching import one_thread_each
 from tiltrm.serve.orders import ClosingError, FullError, Job, Order
 from tiltrm.serve.stepper import Counts, Stepper
 

@@ -11,7 +11,7 @@ from functools import cached_property
 import torch
 
 from tiltrm.explore.cloud import Cloud
-from tiltrm.explore.cohort import Cohort
+from tiltrm.explore.search import Cohort
 from tiltrm.model.base import State
 from tiltrm.serve.tracks import Host, Track
 

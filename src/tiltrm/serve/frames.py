@@ -13,13 +13,12 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from tiltrm.explore.adaptive import Solution
+from tiltrm.explore.batching import in_groups
 from tiltrm.explore.cloud import StepInfo
 from tiltrm.explore.plan import Adaptive
-from tiltrm.explore.result import beliefs, marginal_entropy
-from tiltrm.explore.rows import in_groups
+from tiltrm.explore.result import SearchResult, beliefs, marginal_entropy
 from tiltrm.model.base import RecursiveModel, evaluations_per_step
-from tiltrm.solver import Solved
+from tiltrm.solving import Solved
 from tiltrm.tasks import Task
 from tiltrm.tasks.registry import Source, source_of
 
@@ -78,7 +77,7 @@ class Film:
     def __init__(self, model: RecursiveModel, plan: Adaptive | None) -> None:
         self.model = model
         self.stages = plan.stages if plan else ()
-        self.turned = plan is not None and plan.turned
+        self.symmetric_views = plan is not None and plan.symmetric_views
         self.ends = list(accumulate(stage.outer_steps for stage in self.stages))
         self.stage = 0
         self.fresh: list[bool] = []
@@ -127,12 +126,12 @@ class Film:
             self.fresh = [True] * particles
         elif self.stage < len(self.ends) - 1 and step > self.ends[self.stage]:
             self.stage += 1
-            goes_on = self.stages[self.stage].goes_on
-            kept = 0 if self.turned else len(self.fresh) if goes_on else 1
+            goes_on = self.stages[self.stage].continues
+            kept = 0 if self.symmetric_views else len(self.fresh) if goes_on else 1
             self.fresh = [place >= kept for place in range(particles)]
 
 
-def baseline(task: Task, puzzle: Tensor, solution: Solution, row: int = 0) -> dict[str, Any]:
+def baseline(task: Task, puzzle: Tensor, solution: SearchResult, row: int = 0) -> dict[str, Any]:
     """The `baseline` event: the deterministic run."""
     answer = solution.answers[row]
     return {

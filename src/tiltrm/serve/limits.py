@@ -7,7 +7,7 @@ from typing import Annotated, Any, TypeVar
 from fastapi import Request
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from tiltrm.methods import ADAPTIVE, METHODS
+from tiltrm.solving import ADAPTIVE, METHODS
 
 PUZZLES = 1000  # in one request
 TEXT = 4096  # characters of a puzzle

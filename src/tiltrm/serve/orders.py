@@ -7,11 +7,11 @@ from typing import Any
 
 from torch import Tensor
 
-from tiltrm.explore.adaptive import Solution
+from tiltrm.explore.result import SearchResult
 from tiltrm.serve.frames import Film
 from tiltrm.serve.tracks import Track
 
-Conclude = Callable[[Solution, int, float], Any]  # (solution, row, seconds) -> the outcome
+Conclude = Callable[[SearchResult, int, float], Any]  # (solution, row, seconds) -> the outcome
 
 
 class FullError(Exception):

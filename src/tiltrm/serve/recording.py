@@ -7,14 +7,12 @@ from typing import Any
 from tiltrm.errors import DataError
 from tiltrm.explore import adaptive
 from tiltrm.explore.cloud import StepInfo
-from tiltrm.explore.run import Watch
-from tiltrm.methods import ADAPTIVE, judges
+from tiltrm.explore.search import Watch
 from tiltrm.model.base import RecursiveModel
-from tiltrm.recipe import prepare
 from tiltrm.serve import frames
 from tiltrm.serve.replay import page
 from tiltrm.serve.tracks import BASELINE
-from tiltrm.solver import Solved
+from tiltrm.solving import ADAPTIVE, Solved, judges, prepare
 from tiltrm.tasks import Task
 
 NOT_THE_METHOD = ("method", "seed", "abstain")

@@ -11,7 +11,6 @@ import uvicorn
 
 from tiltrm.errors import SettingsError
 from tiltrm.model.base import RecursiveModel
-from tiltrm.recipe import task_of
 from tiltrm.serve.app import create
 from tiltrm.serve.desk import Desk
 from tiltrm.serve.engine import LOG, Engine
@@ -19,6 +18,7 @@ from tiltrm.serve.guard import own_names
 from tiltrm.serve.limits import Limits
 from tiltrm.serve.protocol import IDLE, Protocol
 from tiltrm.serve.tracks import host as make_host
+from tiltrm.solving import task_of
 
 
 class Server(uvicorn.Server):

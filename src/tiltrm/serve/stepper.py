@@ -12,11 +12,11 @@ from itertools import count
 
 import torch
 
-from tiltrm.explore.adaptive import Solution
-from tiltrm.explore.chunks import free_memory, out_of_memory, too_small
+from tiltrm.explore.batching import free_memory, out_of_memory, too_small
 from tiltrm.explore.cloud import StepInfo, ask
-from tiltrm.explore.cohort import Cohort, Leaving, Taken
 from tiltrm.explore.keys import derive, puzzle_keys
+from tiltrm.explore.result import SearchResult
+from tiltrm.explore.search import Cohort, Leaving, Taken
 from tiltrm.serve.floor import Floor, Group
 from tiltrm.serve.orders import Job
 from tiltrm.serve.tracks import Track
@@ -153,7 +153,7 @@ class Stepper:
 
     def _deliver(self, leaving: Leaving) -> None:
         reasons = (leaving.why,) * len(leaving.places)
-        solution = Solution(**leaving.columns, decided_by=reasons)
+        solution = SearchResult(**leaving.columns, decided_by=reasons)
         for row, place in enumerate(leaving.places.tolist()):
             job = self._leave(place)
             self.counts.solved += 1

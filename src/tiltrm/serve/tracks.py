@@ -6,23 +6,19 @@ from typing import NamedTuple
 
 import torch
 
-from tiltrm.explore.adaptive import Solution
-from tiltrm.explore.chunks import chunk_size
+from tiltrm.explore.batching import chunk_size
 from tiltrm.explore.cloud import Clock, begin
-from tiltrm.explore.cohort import Cohort, Leaving, Taken, Walk
 from tiltrm.explore.plan import Adaptive, Stage
-from tiltrm.explore.result import Recorder
-from tiltrm.explore.run import Kit, finish, make_kit
-from tiltrm.explore.settings import Exploration
+from tiltrm.explore.result import Recorder, SearchResult
+from tiltrm.explore.search import Cohort, Leaving, Taken, Walk, step_functions
 from tiltrm.explore.step import step
-from tiltrm.methods import judges, views_of
 from tiltrm.model.base import RecursiveModel, evaluations_per_step
-from tiltrm.recipe import Recipe, prepare, task_of
-from tiltrm.solver import as_solution
+from tiltrm.settings import Exploration
+from tiltrm.solving import Recipe, as_solution, judges, plan_views, prepare, task_of
 from tiltrm.tasks import Task
 
 BASELINE = Adaptive(stages=(Stage(1, 48),))  # the model as it was published, stopped when decided
-COLUMNS = tuple(field.name for field in fields(Solution) if field.name != "decided_by")
+COLUMNS = tuple(field.name for field in fields(SearchResult) if field.name != "decided_by")
 Settings = tuple[tuple[str, object], ...]  # of `tiltrm.recipe.prepare`, sorted by name
 
 
@@ -129,10 +125,10 @@ def baseline(host: Host) -> Track:
 
 def _lay(host: Host, task: Task, recipe: Recipe) -> Track:
     if recipe.fixed is not None:
-        kit = make_kit(host.model, recipe.fixed, recipe.guide, host.threads)
+        kit = step_functions(host.model, recipe.fixed, recipe.guide, host.threads)
         return Track(host, task, Fixed(host.model, recipe.fixed, kit), None)
     plan = recipe.plan or Adaptive()
-    kit = make_kit(host.model, plan.exploration(), recipe.guide, host.threads)
-    views = views_of(plan, task, host.model, host.device)
+    kit = step_functions(host.model, plan.exploration(), recipe.guide, host.threads)
+    views = plan_views(plan, task, host.model, host.device)
     walk = Walk(host.model, plan, recipe.judges or {}, kit, views)
     return Track(host, task, Staged(walk), plan)

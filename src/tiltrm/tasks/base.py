@@ -3,8 +3,8 @@
 Tokens are small integers, 0 is the pad. A tensor of tokens ends in the dimension `cell`.
 """
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Protocol
 
@@ -17,6 +17,20 @@ from tiltrm.errors import SettingsError
 PAD = 0
 TOKENS = 256  # ids that can be told apart, since answers are kept as bytes
 DRAWS = 512  # symmetries drawn at least, so that a task with few shows all of them
+
+
+@dataclass(frozen=True)
+class TaskDefaults:
+    """Defaults that depend on the task. Those here suit a task that nothing was tuned for."""
+
+    stages: str = "1x20 2x16*4 4x16*4 8x24@0.6*4 16x24@0.6*4"  # of adaptive solving (docs/LOG.md)
+    noise: float = 0.3  # of these stages
+    beta: float = 0.25
+    symmetric_views: bool = True  # False where labels do not move along with the puzzle
+    settings: Mapping[str, Mapping[str, float]] = field(default_factory=dict)  # by other method
+    model: str = ""  # bundled weights
+    training_data: str = ""  # public training set
+    frontier_steps: tuple[int, ...] = (12, 20, 36, 52, 84, 148)  # budgets of adaptive solving
 
 
 class Task(Protocol):
@@ -40,6 +54,10 @@ class Task(Protocol):
     @property
     def vocabulary(self) -> int:
         """Token ids, the pad id 0 among them."""
+
+    @property
+    def defaults(self) -> TaskDefaults:
+        """Its defaults; a task without this attribute has those of `TaskDefaults`."""
 
     def encode(self, text: str, *, answer: bool = False) -> Tensor:
         """Text -> (cell,) uint8; raises PuzzleError. `answer` reads a solution, not a question."""

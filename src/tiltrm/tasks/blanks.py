@@ -6,13 +6,18 @@ import torch
 from torch import Tensor
 
 from tiltrm.errors import PuzzleError
-from tiltrm.tasks.base import Task, place
+from tiltrm.tasks.base import Task, TaskDefaults, place
 
 BLANK = 1
 
 
 class Blanks:
     """The part of a task that does not depend on its rules."""
+
+    @property
+    def defaults(self) -> TaskDefaults:
+        """Those of a task that nothing was tuned for."""
+        return TaskDefaults()
 
     def given(self: Task, puzzle: Tensor) -> Tensor:
         """The cells that are not blank."""

@@ -18,7 +18,7 @@ from tiltrm.tasks import (
     maze_rules,
     maze_text,
 )
-from tiltrm.tasks.base import Symmetry
+from tiltrm.tasks.base import Symmetry, TaskDefaults
 from tiltrm.tasks.maze_text import CHARACTERS, FREE, GOAL, PATH, START, WALL
 
 
@@ -51,6 +51,23 @@ class Maze:
     @property
     def vocabulary(self) -> int:
         return len(CHARACTERS) + 1
+
+    @property
+    def defaults(self) -> TaskDefaults:
+        """Noise and beta of the paper's Table 2; PTRM's noise; a plan chosen on held-out mazes.
+
+        The labels of mazes do not move along with a symmetry, so there are no symmetric views.
+        """
+        whole = self.side == 30
+        return TaskDefaults(
+            stages="1x24 16x24", noise=0.5, beta=1.0, symmetric_views=False,
+            settings={
+                "guided": {"noise": 0.5, "beta": 1.0}, "unguided": {"noise": 0.5},
+                "ptrm": {"noise": 1.0},
+            },
+            model="maze-hard" if whole else "", training_data="maze-hard/train" if whole else "",
+            frontier_steps=(8, 12, 24),
+        )  # fmt: skip
 
     def encode(self, text: str, *, answer: bool = False) -> Tensor:
         """One line of all cells, or a line for each row -> (cell,) uint8."""

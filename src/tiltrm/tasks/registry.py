@@ -11,12 +11,13 @@ from types import ModuleType
 from typing import Any, NamedTuple
 
 from tiltrm.errors import SettingsError
-from tiltrm.tasks.base import TOKENS, Task
+from tiltrm.tasks.base import TOKENS, Task, TaskDefaults
 from tiltrm.tasks.maze import MAZE
 from tiltrm.tasks.sudoku import SUDOKU, Sudoku
 
 STANDARD: tuple[Task, ...] = (SUDOKU, MAZE, Sudoku(2))
-NEEDED = tuple(name for name in vars(Task) if not name.startswith("_"))
+OPTIONAL = ("defaults",)
+NEEDED = tuple(name for name in vars(Task) if not name.startswith("_") and name not in OPTIONAL)
 
 
 class Source(NamedTuple):
@@ -38,6 +39,14 @@ def by_name(name: str) -> Task:
     raise SettingsError(
         f"expected a task among {', '.join(known)}, got {name!r}; one's own is --task FILE.py:NAME"
     )
+
+
+def defaults_of(task: Task | str) -> TaskDefaults:
+    """The defaults of a task or of a known name; those of any task where it has none."""
+    if isinstance(task, str):
+        known = {each.name: each for each in (*STANDARD, *(own for own, _ in _registered.values()))}
+        return defaults_of(known[task]) if task in known else TaskDefaults()
+    return getattr(task, "defaults", TaskDefaults())
 
 
 def source_of(name: str) -> Source | None:

@@ -8,7 +8,7 @@ from torch import Tensor
 
 from tiltrm.errors import SettingsError
 from tiltrm.tasks import base, sudoku_draw, sudoku_generate, sudoku_text
-from tiltrm.tasks.base import Symmetry, permutations
+from tiltrm.tasks.base import Symmetry, TaskDefaults, permutations
 from tiltrm.tasks.blanks import BLANK, Blanks, filled, require_filled
 
 
@@ -37,6 +37,12 @@ class Sudoku(Blanks):
     @property
     def vocabulary(self) -> int:
         return self.side + 2
+
+    @property
+    def defaults(self) -> TaskDefaults:
+        if self.box != 3:
+            return TaskDefaults()
+        return TaskDefaults(model="sudoku-extreme", training_data="sudoku-extreme/train")
 
     def encode(self, text: str, *, answer: bool = False) -> Tensor:
         """Text -> (cell,) uint8. Blanks are . 0 _ or *; spaces, lines and rulings are skipped."""

@@ -13,13 +13,13 @@ import torch
 
 from tiltrm.data import Puzzles
 from tiltrm.explore import Exploration
-from tiltrm.explore.adaptive import UNDECIDED, Adaptive, Stage, solve
-from tiltrm.explore.cloud import Clock, ask, begin
-from tiltrm.explore.rows import in_groups
-from tiltrm.explore.run import make_kit
+from tiltrm.explore.cloud import Clock, initial_cloud, make_problem
+from tiltrm.explore.plan import Adaptive, Stage
+from tiltrm.explore.search import UNDECIDED, step_functions
+from tiltrm.explore.search import solve_adaptively as solve
 from tiltrm.explore.step import step
-from tiltrm.methods import judges, views_of
 from tiltrm.model.build import Model
+from tiltrm.solving import plan_views, stopping_rules
 from tiltrm.tasks.base import views
 
 CHUNK = 8192  # trajectories at once
@@ -29,52 +29,54 @@ Plan = tuple[tuple[int, int], ...]  # (fresh trajectories, outer steps) of every
 
 
 @dataclass(frozen=True)
-class Tracks:
+class Trajectories:
     """Halt logits and right answers after every outer step."""
 
     logits: Array  # (puzzle, trajectory, step)
     right: Array  # the same, bool
 
-    def shuffled(self, draw: numpy.random.Generator) -> "Tracks":
+    def shuffled(self, draw: numpy.random.Generator) -> "Trajectories":
         """The trajectories of every puzzle in another order."""
         order = draw.permuted(numpy.broadcast_to(self._numbers(), self.logits.shape[:2]), axis=1)
-        return Tracks(*(numpy.take_along_axis(part, order[..., None], 1)
+        return Trajectories(*(numpy.take_along_axis(part, order[..., None], 1)
                         for part in (self.logits, self.right)))  # fmt: skip
 
     def _numbers(self) -> Array:
         return numpy.arange(self.logits.shape[1])
 
 
-def follow(model: Model, puzzles: Puzzles, count: int, steps: int, noise: float) -> Tracks:
+def follow(model: Model, puzzles: Puzzles, count: int, steps: int, noise: float) -> Trajectories:
     """`count` trajectories of every puzzle, each under a symmetry of its own; one is left as is."""
     device = model.embedding.device
     settings = Exploration(particles=count, noise=noise, beta=0.0, trigger="never")
-    kit = make_kit(model, settings, None, None)
+    functions = step_functions(model, settings)
     seen = views(puzzles.task, count, seed=1).on(device, model.vocabulary)
     logits, right = [], []
     size = max(1, CHUNK // count)
     for first in range(0, len(puzzles), size):
         part = puzzles.take(slice(first, first + size))
         labels = part.labels().to(device)[:, None]
-        question = ask(model, part.questions.to(device), count)
+        problem = make_problem(model, part.questions.to(device), count)
         if count > 1:
-            question = question.seen(model, seen)
-        cloud, found = begin(model, question), []
+            problem = problem.with_views(model, seen)
+        cloud, found = initial_cloud(model, problem), []
         for n in range(1, steps + 1):
-            cloud, info = step(cloud, question, Clock(n, steps), model.decode, **kit._asdict())
-            halt = in_groups(model.halt_logit, info.context.state.answer)
+            cloud, info = step(cloud, problem, Clock(n, steps), model, **functions._asdict())
+            halt = info.context.halt_logit()
             found.append((halt, (info.context.answers == labels).all(-1)))
         logits.append(torch.stack([halt for halt, _ in found], -1).half().cpu().numpy())
         right.append(torch.stack([good for _, good in found], -1).cpu().numpy())
-    return Tracks(numpy.concatenate(logits), numpy.concatenate(right))
+    return Trajectories(numpy.concatenate(logits), numpy.concatenate(right))
 
 
 def left_open(model: Model, puzzles: Puzzles, plan: Plan, above: float, noise: float) -> Puzzles:
     """The puzzles that restarts by this plan leave undecided; says how it did on all of them."""
-    own = Adaptive(tuple(Stage(*stage) for stage in plan), noise, turned=True)
+    own = Adaptive(tuple(Stage(*stage) for stage in plan), noise, symmetric_views=True)
     device = model.embedding.device
-    seen = views_of(own, puzzles.task, model, device)
-    found = solve(model, puzzles.questions, judges(model, above, None), own, views=seen)
+    seen = plan_views(own, puzzles.task, model, device)
+    found = solve(
+        model, puzzles.questions, stopping_rules(model, halt_above=above), own, views=seen
+    )
     right = (found.answers == puzzles.labels()).all(-1)
     open_ = torch.tensor([why == UNDECIDED for why in found.decided_by])
     print(
@@ -85,7 +87,7 @@ def left_open(model: Model, puzzles: Puzzles, plan: Plan, above: float, noise: f
     return puzzles.take(open_.nonzero()[:, 0])
 
 
-def save(path: Path, quiet: Tracks | None, fresh: Tracks) -> None:
+def save(path: Path, quiet: Trajectories | None, fresh: Trajectories) -> None:
     """Write both; `quiet` is None where the trajectories follow a plan."""
     parts = {"logits": fresh.logits, "right": fresh.right}
     if quiet is not None:
@@ -93,10 +95,10 @@ def save(path: Path, quiet: Tracks | None, fresh: Tracks) -> None:
     numpy.savez_compressed(path, **parts)  # type: ignore[arg-type]
 
 
-def load(path: Path) -> tuple[Tracks | None, Tracks]:
+def load(path: Path) -> tuple[Trajectories | None, Trajectories]:
     """The inverse of `save`."""
     saved = numpy.load(path)
     quiet = None
     if "quiet_logits" in saved:
-        quiet = Tracks(saved["quiet_logits"], saved["quiet_right"])
-    return quiet, Tracks(saved["logits"], saved["right"])
+        quiet = Trajectories(saved["quiet_logits"], saved["quiet_right"])
+    return quiet, Trajectories(saved["logits"], saved["right"])

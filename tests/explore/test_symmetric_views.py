@@ -9,19 +9,21 @@ from tests.evaluate.toys import Copying
 from torch import Tensor
 
 from tiltrm.errors import SettingsError
-from tiltrm.explore.adaptive import Adaptive, Stage, solve
-from tiltrm.explore.cloud import Clock, StepInfo, ask
-from tiltrm.explore.decide import by_agreement, by_halting
+from tiltrm.explore.choices import make_noise
+from tiltrm.explore.cloud import Clock, StepInfo, make_problem
 from tiltrm.explore.noise import INNER, Where
-from tiltrm.methods import views_of
+from tiltrm.explore.plan import Adaptive, Stage
+from tiltrm.explore.search import solve_adaptively as solve
+from tiltrm.explore.stopping import by_agreement, by_halting
 from tiltrm.model.trm import TRM
+from tiltrm.solving import plan_views
 from tiltrm.tasks import Sudoku
 from tiltrm.tasks.base import Symmetry, views
 
 from .test_adaptive import same
 
 TASK = Sudoku(2)
-PLAN = Adaptive(stages=(Stage(1, 2), Stage(4, 2), Stage(6, 2)), noise=0.0, turned=True)
+PLAN = Adaptive(stages=(Stage(1, 2), Stage(4, 2), Stage(6, 2)), noise=0.0, symmetric_views=True)
 
 
 @dataclass
@@ -41,7 +43,7 @@ class Echo(Copying):
         return 2.0 * (answer[..., 0, :].argmax(-1) == self.token).float()
 
 
-VIEWS = views_of(PLAN, TASK, Echo(), torch.device("cpu"))
+VIEWS = plan_views(PLAN, TASK, Echo(), torch.device("cpu"))
 
 
 def puzzles(count: int) -> Tensor:
@@ -55,7 +57,7 @@ def test_answers_are_turned_back_before_anybody_looks() -> None:
     assert particles == [1, 1, 4, 4, 6, 6]
     for info in seen:
         assert torch.equal(info.context.answers, tokens[:, None].expand_as(info.context.answers))
-    inputs = seen[-1].context.question.inputs
+    inputs = seen[-1].context.problem.inputs
     assert len({tuple(row) for row in inputs[0].argmax(-1).tolist()}) == 6
     agreed = solve(Echo(), tokens, {"all": by_agreement(1.0, 4)}, PLAN, views=VIEWS)
     assert agreed.outer_steps.tolist() == [3] * 5
@@ -103,23 +105,23 @@ def test_stages_look_in_different_ways_and_always_the_same() -> None:
         assert same.tolist() == [number == 0] * len(same)  # only the very first trajectory
         assert torch.equal(view.names[:, 6], torch.full((len(view.names),), 6))
     assert not torch.equal(turned[1].source, turned[2].source[:4])
-    again = views_of(PLAN, TASK, Echo(), torch.device("cpu"))
+    again = plan_views(PLAN, TASK, Echo(), torch.device("cpu"))
     assert all(torch.equal(a.names, b.names) for a, b in zip(turned, again, strict=True))
-    assert views_of(replace(PLAN, turned=False), TASK, Echo(), torch.device("cpu")) == ()
+    assert plan_views(replace(PLAN, symmetric_views=False), TASK, Echo(), torch.device("cpu")) == ()
 
 
 def test_every_stage_after_the_first_starts_afresh(model: TRM, tokens: Tensor) -> None:
     """Nothing of the stage before is left, and no trajectory after the first is without noise."""
-    plan = Adaptive((Stage(1, 2), Stage(1, 2), Stage(3, 1)), noise=0.3, turned=True)
-    seen, steps = views_of(plan, TASK, model, torch.device("cpu")), list[StepInfo]()
+    plan = Adaptive((Stage(1, 2), Stage(1, 2), Stage(3, 1)), noise=0.3, symmetric_views=True)
+    seen, steps = plan_views(plan, TASK, model, torch.device("cpu")), list[StepInfo]()
     solve(model, tokens, {}, plan, views=seen, watch=steps.append)
-    noise = plan.exploration().make_noise(model)
+    noise = make_noise(plan.exploration(), model)
     for number, first in ((1, 2), (2, 4)):
         context = steps[first].context
-        start = model.start(context.question.inputs)
+        start = model.start(context.problem.inputs)
         assert torch.equal(context.previous.latent, start.latent)
         assert torch.equal(context.previous.answer, start.answer)
-        where = Where(context.clock, INNER, context.question.particles)
+        where = Where(context.clock, INNER, context.problem.particles)
         assert noise.placement(where) == plan.noise, number
     first = Where(Clock(2, plan.outer_steps), INNER, torch.arange(1))
     assert float(torch.as_tensor(noise.placement(first)).sum()) == 0.0
@@ -127,7 +129,7 @@ def test_every_stage_after_the_first_starts_afresh(model: TRM, tokens: Tensor) -
 
 def test_company_changes_nothing(model: TRM, tokens: Tensor) -> None:
     plan = replace(PLAN, noise=0.3)
-    seen = views_of(plan, TASK, model, torch.device("cpu"))
+    seen = plan_views(plan, TASK, model, torch.device("cpu"))
     judge = {"halting": by_halting(model, 0.0)}
     whole = solve(model, tokens, judge, plan, views=seen, keys=torch.arange(len(tokens)))
     for row in range(len(tokens)):
@@ -138,7 +140,7 @@ def test_company_changes_nothing(model: TRM, tokens: Tensor) -> None:
 
 def test_a_view_is_the_model_on_the_turned_puzzle(model: TRM, tokens: Tensor) -> None:
     turned = views(TASK, 3, seed=4)
-    question = ask(model, tokens, 3).seen(model, turned)
+    question = make_problem(model, tokens, 3).with_views(model, turned)
     for particle in range(3):
         one = Symmetry(turned.source[particle][None], turned.names[particle][None])
         moved = one.apply(tokens[None])[0]
@@ -150,10 +152,14 @@ def test_a_view_is_the_model_on_the_turned_puzzle(model: TRM, tokens: Tensor) ->
 
 
 def test_what_cannot_be_turned_is_refused() -> None:
-    with pytest.raises(SettingsError, match="turned"):
-        Adaptive(turned=True, resample_below=0.3)
-    with pytest.raises(SettingsError, match="turned"):
-        Adaptive(stages=(Stage(1, 2), Stage(4, 2, goes_on=True)), turned=True)
-    for plan, seen in ((PLAN, ()), (PLAN, VIEWS[:2]), (replace(PLAN, turned=False), VIEWS)):
+    with pytest.raises(SettingsError, match="symmetric_views"):
+        Adaptive(symmetric_views=True, resample_below=0.3)
+    with pytest.raises(SettingsError, match="symmetric_views"):
+        Adaptive(stages=(Stage(1, 2), Stage(4, 2, continues=True)), symmetric_views=True)
+    for plan, seen in (
+        (PLAN, ()),
+        (PLAN, VIEWS[:2]),
+        (replace(PLAN, symmetric_views=False), VIEWS),
+    ):
         with pytest.raises(SettingsError, match="views for every stage"):
             solve(Echo(), puzzles(1), {}, plan, views=seen)

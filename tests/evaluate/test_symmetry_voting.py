@@ -10,11 +10,11 @@ from torch import Tensor
 
 from tiltrm.data import Puzzles
 from tiltrm.errors import SettingsError
-from tiltrm.evaluate.views import vote
+from tiltrm.evaluate.symmetry_voting import symmetry_vote
 from tiltrm.explore import Exploration, explore
-from tiltrm.methods import FIXED
 from tiltrm.model.base import State
 from tiltrm.model.trm import TRM
+from tiltrm.solving.methods import FIXED
 from tiltrm.tasks import MAZE, SUDOKU, Symmetry
 from tiltrm.tasks.base import views
 from tiltrm.tasks.blanks import BLANK
@@ -27,7 +27,7 @@ ONE = Exploration(particles=1, noise=0.0, outer_steps=3, beta=0.0, entropy_every
 def cast(model: Any, puzzles: Puzzles, labels: Tensor | None = None, **more: Any) -> Any:
     settings = {"copies": 6, "select": "majority", "seed": 0, **more}
     known = puzzles.labels() if labels is None else labels
-    return vote(model, TASK, puzzles.questions, known, ONE, **settings)
+    return symmetry_vote(model, TASK, puzzles.questions, known, ONE, **settings)
 
 
 @pytest.mark.parametrize("task", [SUDOKU, MAZE, TASK])
@@ -107,8 +107,8 @@ def test_a_copy_that_broke_has_no_vote_and_counts_as_dissent(puzzles: Puzzles) -
     alive = (first != BLANK).sum(0).tolist()
     assert alive[0] == 0
     assert any(0 < count < 6 for count in alive)
-    found = vote(Fragile(), TASK, questions, questions, replace(ONE, on_degenerate="abstain"),
-                 copies=6, select="majority", seed=0)  # fmt: skip
+    found = symmetry_vote(Fragile(), TASK, questions, questions,
+                          replace(ONE, on_degenerate="abstain"), copies=6, select="majority", seed=0)  # fmt: skip
     assert found.confidence.tolist() == pytest.approx([count / 6 for count in alive])
     assert found.oracle is not None
     assert found.oracle.tolist() == [count > 0 for count in alive]

@@ -11,16 +11,26 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tiltrm import Exploration, SettingsError, explore, guides, methods, solve
+from tiltrm import Exploration, Result, SettingsError, explore, guides, solve
 from tiltrm.diagnose.run import SMALL
 from tiltrm.errors import PuzzleError
-from tiltrm.explore import adaptive
 from tiltrm.explore.plan import Adaptive, Stage
+from tiltrm.explore.search import solve_adaptively
 from tiltrm.model.base import step
 from tiltrm.model.trm import TRM
-from tiltrm.recipe import small_run
-from tiltrm.solver import KEYS, as_solution, solve_texts
-from tiltrm.tasks import Maze, Sudoku
+from tiltrm.settings import AGREE_AMONG
+from tiltrm.solving import (
+    default_plan,
+    exploration_for,
+    methods,
+    plan_views,
+    resized_plan,
+    settings_for,
+    solve_texts,
+    stopping_rules,
+)
+from tiltrm.solving.solution import KEYS
+from tiltrm.tasks import MAZE, Maze, Sudoku
 
 TASK = Sudoku(2)
 ANSWER = "1234341221434321"
@@ -81,11 +91,15 @@ def test_a_majority_is_as_sure_as_the_share_that_gives_it(toy: TRM) -> None:
             [[0.1, 0.1, 0.1, 0.1, 0.6], [0.3, 0.3, 0.0, 0.4, 0.0], [0.0] * 5]
         ).log(),
     )
-    assert torch.allclose(as_solution(voted, own).confidence, torch.tensor([3 / 5, 2 / 3, 0.0]))
+
+    def confidence(result: Result, settings: Exploration) -> torch.Tensor:
+        return result.solution_columns(settings)["confidence"]
+
+    assert torch.allclose(confidence(voted, own), torch.tensor([3 / 5, 2 / 3, 0.0]))
     best = dataclasses.replace(own, select="best_score")
     for single in (best, dataclasses.replace(own, particles=1)):
-        assert torch.equal(as_solution(voted, single).confidence, result.halt_probability)
-    even = as_solution(result, own).confidence  # nothing tilts it: as many heads as weight
+        assert torch.equal(confidence(voted, single), result.halt_probability)
+    even = confidence(result, own)  # nothing tilts it: as many particles as weight
     assert torch.allclose(even, result.confidence)
 
 
@@ -97,7 +111,7 @@ def test_a_majority_is_as_sure_as_the_share_that_gives_it(toy: TRM) -> None:
 )  # fmt: skip
 def test_a_setting_works_or_is_named(toy: TRM, method: str, name: str, value: object) -> None:
     arguments: dict[str, Any] = {"outer_steps": 2, name: value}
-    if name in methods.SETTINGS[method]:
+    if name in settings_for(method):
         assert len(solve(toy, TEXTS, method=method, **arguments).answers) == 3
     else:
         with pytest.raises(SettingsError, match=f"got {name}"):
@@ -167,22 +181,24 @@ def test_without_a_calibration_for_other_answers_they_must_be_settled(
     known.decide_above, known.decide_settled = calibrated, settled
     given: dict[str, Any] = {}
     monkeypatch.setattr(methods, "by_halting", lambda *_, **names: given.update(names))
-    methods.judges(known, None, None)
+    stopping_rules(known)
     assert given == {"settled": asked}
 
 
 def test_a_diagnosis_has_the_noise_of_its_task() -> None:
-    small, sudoku, maze = (small_run(name) for name in ("", "sudoku", "maze"))
+    small, sudoku, maze = (
+        exploration_for("guided", name, SMALL) for name in ("", "sudoku", "maze")
+    )
     assert small == sudoku
     assert (maze.noise, maze.beta) == (0.5, 1.0)
     assert (maze.particles, maze.outer_steps) == (SMALL.particles, SMALL.outer_steps)
-    assert small_run("maze", noise=0.1, particles=3).noise == 0.1
+    assert exploration_for("guided", "maze", SMALL, noise=0.1, particles=3).noise == 0.1
 
 
 def test_the_shortest_path_guides_mazes_alone(toy: TRM) -> None:
     with pytest.raises(SettingsError, match="is for mazes"):
         solve(toy, PUZZLE, guide="shortest")
-    guide = methods.parse_guide("halting + 2*shortest", toy, lambda: Maze(4))
+    guide = methods.parse_guide("halting + 2*shortest", toy, Maze(4))
     assert callable(guide)
 
 
@@ -209,27 +225,27 @@ def test_rules_do_not_take_a_longer_path_for_a_solution(stubborn: Any) -> None:
 
 @given(most=st.integers(1, 300), steps=st.integers(1, 300))
 def test_the_plan_keeps_to_its_limits(most: int, steps: int) -> None:
-    base = methods.plan({})
-    cut = methods.plan({"particles": most, "outer_steps": steps, "beta": 2.0})
+    base = Adaptive()
+    cut = resized_plan(base, {"particles": most, "outer_steps": steps, "beta": 2.0})
     sizes = [stage.particles for stage in cut.stages]
     assert cut.outer_steps == steps
     assert sizes == sorted(sizes)
     assert max(sizes) <= most
     assert cut.beta == 2.0
     assert cut.noise == base.noise
-    whole = methods.plan({"particles": most})
+    whole = resized_plan(base, {"particles": most})
     assert whole.stages[-1].particles == most
-    assert methods.plan({"particles": base.stages[-1].particles}) == base
-    assert methods.plan({"outer_steps": base.outer_steps}) == base
+    assert resized_plan(base, {"particles": base.stages[-1].particles}) == base
+    assert resized_plan(base, {"outer_steps": base.outer_steps}) == base
 
 
 def test_mazes_have_the_settings_of_their_row_in_table_2() -> None:
-    assert methods.numbers("guided", {}, "maze") == {"noise": 0.5, "beta": 1.0}
-    assert methods.numbers("guided", {"beta": 0.0}, "maze") == {"noise": 0.5, "beta": 0.0}
-    assert methods.numbers("guided", {}, "sudoku") == {}
-    assert set(methods.MAZE) <= set(methods.METHODS)
-    for method, usual in methods.MAZE.items():
-        assert set(usual) <= set(methods.SETTINGS[method])
+    maze = exploration_for("guided", "maze")
+    assert (maze.noise, maze.beta) == (0.5, 1.0)
+    assert exploration_for("guided", "maze", beta=0.0).beta == 0.0
+    assert exploration_for("guided", "sudoku") == methods.FIXED["guided"]
+    for method, own in MAZE.defaults.settings.items():
+        assert set(own) <= set(settings_for(method))
 
 
 def test_a_bad_puzzle_does_not_stop_the_others(toy: TRM) -> None:
@@ -297,34 +313,34 @@ def test_tokens_need_no_task_but_texts_do(stubborn: Any) -> None:
 
 def test_sudokus_are_turned_and_mazes_have_a_plan_of_their_own() -> None:
     """Mazes: one trajectory, then one cloud large enough to be believed when it agrees."""
-    usual = methods.usual_plan("sudoku")
-    assert usual.turned
+    usual = default_plan("sudoku")
+    assert usual.symmetric_views
     assert [stage.particles for stage in usual.stages[:6]] == [1, 2, 2, 2, 2, 4]
-    assert methods.usual_plan("of one's own") == usual
-    assert methods.usual_plan("") == Adaptive()
-    assert methods.plan({"resample_below": 0.3}, usual) == dataclasses.replace(
+    assert default_plan("of one's own") == usual
+    assert default_plan("") == Adaptive()
+    assert resized_plan(usual, {"resample_below": 0.3}) == dataclasses.replace(
         Adaptive(), resample_below=0.3
     )
-    own = methods.usual_plan("maze")
+    own = default_plan("maze")
     assert own.stages[0] == Stage(1, 24)
-    assert own.stages[-1].particles >= methods.AGREED_AMONG
+    assert own.stages[-1].particles >= AGREE_AMONG
     assert (own.noise, own.beta) == (0.5, 1.0)
-    assert methods.plan({"noise": 0.2}, usual).stages == usual.with_noise(0.2).stages
-    assert methods.plan({"particles": 32}, usual).stages[-1] == Stage(32, 24, noise=0.6)
-    assert methods.plan({"noise": 0.2}, own) == dataclasses.replace(own, noise=0.2)
+    assert resized_plan(usual, {"noise": 0.2}).stages == usual.with_noise(0.2).stages
+    assert resized_plan(usual, {"particles": 32}).stages[-1] == Stage(32, 24, noise=0.6)
+    assert resized_plan(own, {"noise": 0.2}) == dataclasses.replace(own, noise=0.2)
 
 
 def test_solve_turns_where_the_plan_says_so(toy: TRM, monkeypatch: pytest.MonkeyPatch) -> None:
     """The same as the explorer with the views of that plan; each stage embeds its own."""
-    plan = Adaptive((Stage(1, 2), Stage(4, 2)), noise=0.0, turned=True)
-    monkeypatch.setitem(methods.PLANS, "sudoku4", plan)
+    plan = Adaptive((Stage(1, 2), Stage(4, 2)), noise=0.0, symmetric_views=True)
+    monkeypatch.setattr(methods, "default_plan", lambda task: plan)
     tokens = TASK.encode_all(TEXTS)
     found = solve(toy, tokens, task="sudoku4", halt_above=1e9)
-    seen = methods.views_of(plan, TASK, toy, torch.device("cpu"))
-    wanted = adaptive.solve(toy, tokens, methods.judges(toy, 1e9, None), plan, views=seen)
+    seen = plan_views(plan, TASK, toy, torch.device("cpu"))
+    wanted = solve_adaptively(toy, tokens, stopping_rules(toy, halt_above=1e9), plan, views=seen)
     assert torch.equal(found.answers, wanted.answers)
     assert torch.equal(found.terminal_entropy, wanted.terminal_entropy)
-    monkeypatch.setitem(methods.PLANS, "sudoku4", dataclasses.replace(plan, turned=False))
+    plan = dataclasses.replace(plan, symmetric_views=False)
     plain = solve(toy, tokens, task="sudoku4", halt_above=1e9)
     assert not torch.equal(plain.terminal_entropy, found.terminal_entropy)
 

@@ -3,7 +3,7 @@
 A halting head that is sure too early costs answers, one that is never sure costs evaluations, and
 every model has a scale of its own. One trajectory without noise is followed on every puzzle; where
 its answer is settled and its halt logit first exceeds a threshold, adaptive solving would stop.
-Proved by tests/explore/test_calibrate.py.
+Proved by tests/solving/test_calibrate.py.
 """
 
 import math
@@ -12,10 +12,9 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
+from tiltrm.explore import Exploration, explore
 from tiltrm.explore.cloud import Context
-from tiltrm.explore.rows import in_groups
-from tiltrm.explore.run import Progress, explore
-from tiltrm.explore.settings import Exploration
+from tiltrm.explore.search import Progress
 from tiltrm.model.base import RecursiveModel, State
 
 FEWEST = 100  # puzzles; of fewer, no threshold is said
@@ -91,8 +90,8 @@ def follow(
         entropy_every=0, on_degenerate="abstain",
     )  # fmt: skip
 
-    def logit(state: State, _: Context) -> Tensor:
-        return in_groups(model.halt_logit, state.answer)
+    def logit(state: State, context: Context) -> Tensor:
+        return context.halt_logit(model)
 
     trace = explore(model, tokens, quiet, guide=logit, trace=True, progress=progress).trace
     assert trace is not None

@@ -5,8 +5,8 @@ import torch
 from torch import Tensor
 
 from tiltrm.errors import DeviceError
-from tiltrm.explore import Exploration, chunks, explore
-from tiltrm.explore.chunks import chunk_size, in_chunks
+from tiltrm.explore import Exploration, batching, explore
+from tiltrm.explore.batching import chunk_size, in_chunks
 from tiltrm.model.trm import TRM
 
 
@@ -51,11 +51,11 @@ def test_other_errors_pass_through() -> None:
 
 def test_chunks_follow_memory_and_particles(monkeypatch: pytest.MonkeyPatch) -> None:
     inputs = torch.zeros(1, 88, 512)
-    monkeypatch.setattr(chunks, "free_memory", lambda device: 1 << 40)
+    monkeypatch.setattr(batching, "free_memory", lambda device: 1 << 40)
     assert chunk_size(inputs, 16, 2) == 2
     assert chunk_size(inputs, 1, 2) == 34
     assert chunk_size(inputs, 64, 2) == 1
-    monkeypatch.setattr(chunks, "free_memory", lambda device: 64 << 20)
+    monkeypatch.setattr(batching, "free_memory", lambda device: 64 << 20)
     assert chunk_size(inputs, 1, 8) == 4
 
 

@@ -7,8 +7,8 @@ import pytest
 import torch
 from torch import Tensor
 
-from tiltrm.explore.calibrate import FEWEST, PRICE, Threshold, follow, threshold, where_settled
 from tiltrm.model.trm import TRM
+from tiltrm.solving.calibrate import FEWEST, PRICE, Threshold, follow, threshold, where_settled
 
 
 def draw(puzzles: int, seed: int) -> tuple[Tensor, Tensor]:

@@ -7,22 +7,25 @@ on neither the batch nor the fold it is in.
 import torch
 from torch import Tensor
 
-from tiltrm.evaluate.measure import Outcome
+from tiltrm.evaluate.measure import Measurement
 from tiltrm.explore import Exploration, Result, explore
-from tiltrm.explore.adaptive import UNDECIDED
-from tiltrm.explore.run import Progress, device_of
+from tiltrm.explore.choices import SELECTORS
+from tiltrm.explore.inputs import device_of
+from tiltrm.explore.search import UNDECIDED, Progress
 from tiltrm.explore.select import Candidates, same_answer
-from tiltrm.explore.settings import SELECTORS
 from tiltrm.model.base import RecursiveModel
 from tiltrm.tasks import Task
 from tiltrm.tasks.base import views
 
 
-def vote(
+def symmetry_vote(
     model: RecursiveModel, task: Task, tokens: Tensor, labels: Tensor, settings: Exploration, *,
     copies: int, select: str, seed: int, progress: Progress | None = None,
-) -> Outcome:  # fmt: skip
-    """`settings` are of one noise-free trajectory. Proved by tests/evaluate/test_views.py."""
+) -> Measurement:  # fmt: skip
+    """`settings` are of one noise-free trajectory.
+
+    Proved by tests/evaluate/test_symmetry_voting.py.
+    """
     device = device_of(model, tokens)
     seen = views(task, copies, seed)
     turned = seen.apply(tokens.expand(copies, -1, -1))  # (copy, puzzle, cell)
@@ -35,7 +38,7 @@ def vote(
     halt = _by_copy(result.halt_probability, copies).gather(1, chosen.cpu())[:, 0]
     share = (agree & cloud.alive).double().mean(-1).float().cpu()
     spent = _by_copy(result.evaluations, copies).sum(-1)
-    return Outcome(
+    return Measurement(
         answers=answers[torch.arange(len(answers), device=device), chosen[:, 0]].cpu(),
         confidence=share if select == "majority" else halt,
         halt_probability=halt,

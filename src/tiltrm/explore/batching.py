@@ -1,0 +1,163 @@
+"""Batching: how many trajectories to step at once, and how to keep their results independent.
+
+On a CPU the last bits of a matrix product depend on how many rows share the call and on how many
+threads split it: a Linear with one output differs between 15 and 16 rows, and with 3 threads the
+whole network differs between 15 and 16 trajectories. With one thread per operation the rows of the
+network are exact in any batch, so each worker thread here steps trajectories of its own; heads,
+which see one row per trajectory, are called on groups of one fixed size.
+Proved by tests/theory/test_invariance.py and tests/explore/test_batching.py.
+"""
+
+import os
+import threading
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from functools import lru_cache
+from typing import TypeVar
+
+import torch
+from torch import Tensor
+
+from tiltrm.errors import DeviceError
+
+Part = TypeVar("Part")
+GROUP = 16  # trajectories in one call of a head
+BLOCK = 3 << 18  # numbers in one tensor of a block: 3 MiB, 17 Sudoku trajectories, near the cache
+TENSORS = 40  # tensors of half a state's size that one trajectory needs at its peak, roughly
+CUDA_NUMBERS = 1 << 29  # numbers in half a state beyond which a GPU gains nothing from more
+MEMORY_SHARE = 0.5  # share of the free memory that a batch may take
+
+
+def in_groups(head: Callable[[Tensor], Tensor], value: Tensor) -> Tensor:
+    """head(value), on a CPU always over exactly GROUP trajectories, the last group padded.
+
+    value: (puzzle, particle, position, width); head: (row, position, width) -> (row, ...).
+    """
+    rows = value.flatten(0, 1)
+    out = head(rows) if value.device.type != "cpu" else torch.cat(list(_groups(head, rows)))
+    return out.view(*value.shape[:2], *out.shape[1:])
+
+
+def _groups(head: Callable[[Tensor], Tensor], rows: Tensor) -> Iterator[Tensor]:
+    for group in rows.split(GROUP):
+        missing = GROUP - len(group)
+        full = torch.cat((group, group[:1].expand(missing, -1, -1))) if missing else group
+        yield head(full)[: len(group)]
+
+
+def blocks(puzzles: int, particles: int, size: int, workers: int) -> list[tuple[slice, slice]]:
+    """Cut a batch of clouds into (puzzles, particles) blocks: cache-sized, one a worker or more."""
+    rows = max(1, min(BLOCK // size, -(-puzzles * particles // workers)))
+    tall, wide = max(1, rows // particles), min(rows, particles)
+    return [
+        (slice(p, p + tall), slice(s, s + wide))
+        for p in range(0, puzzles, tall)
+        for s in range(0, particles, wide)
+    ]
+
+
+class _Threads:
+    """The number of threads that torch had before the first `one_thread_each` was entered."""
+
+    lock = threading.Lock()
+    users = 0
+    before = 1
+
+
+@contextmanager
+def one_thread_each() -> Iterator[int]:
+    """Make torch use one thread per operation; yields the number of worker threads to use.
+
+    torch's setting is part global and part per thread. Callers may overlap (a server's requests),
+    so the user's setting is read by the first of them only.
+    """
+    with _Threads.lock:
+        if _Threads.users == 0:
+            _Threads.before = torch.get_num_threads()
+        _Threads.users += 1
+        threads = _Threads.before
+        torch.set_num_threads(1)
+    try:
+        yield threads
+    finally:
+        with _Threads.lock:
+            _Threads.users -= 1
+            torch.set_num_threads(threads)
+
+
+def single_threaded(device: torch.device) -> AbstractContextManager[int]:
+    """`one_thread_each` on a CPU; nothing on other devices. Yields the number of workers."""
+    return one_thread_each() if device.type == "cpu" else nullcontext(1)
+
+
+def worker_threads() -> int:
+    """The workers that `one_thread_each` yielded, if one is open; else 1."""
+    return _Threads.before if _Threads.users else 1
+
+
+@lru_cache(maxsize=1)
+def workers(count: int) -> ThreadPoolExecutor:
+    """A pool whose threads each use one thread per operation; all are started on return."""
+    pool = ThreadPoolExecutor(count, "tiltrm", initializer=torch.set_num_threads, initargs=(1,))
+    ready = threading.Barrier(count)
+    list(pool.map(lambda _: ready.wait(), range(count)))
+    return pool
+
+
+def free_memory(device: torch.device) -> int:
+    """Free bytes on the device; 2 GiB where the system does not tell."""
+    if device.type == "cuda":
+        return int(torch.cuda.mem_get_info(device)[0])
+    try:
+        return os.sysconf("SC_AVPHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    except (ValueError, OSError):
+        return 1 << 31
+
+
+def chunk_size(inputs: Tensor, particles: int, threads: int) -> int:
+    """Puzzles to explore at once, for `inputs` (puzzle, ..., position, width).
+
+    A CPU is fastest with a few cache-sized blocks per thread, a GPU with all that fits.
+    """
+    numbers = inputs.shape[-2] * inputs.shape[-1]
+    fits = MEMORY_SHARE * free_memory(inputs.device) / (TENSORS * numbers * inputs.element_size())
+    best = threads * max(1, BLOCK // numbers)
+    if inputs.device.type == "cuda":
+        best = CUDA_NUMBERS // numbers
+    return max(1, int(min(fits, best)) // particles)
+
+
+def too_small() -> DeviceError:
+    """The error for a single puzzle that does not fit in memory."""
+    return DeviceError(
+        "one puzzle must fit in memory, and this one did not; use fewer particles, "
+        "a smaller model or a larger device"
+    )
+
+
+def out_of_memory(error: BaseException) -> bool:
+    """Whether an error means that memory ran out."""
+    known = isinstance(error, torch.OutOfMemoryError | MemoryError)
+    return known or (isinstance(error, RuntimeError) and "not enough memory" in str(error))
+
+
+def in_chunks(total: int, size: int, run: Callable[[slice], Part]) -> list[Part]:
+    """run(part) for consecutive parts of 0..total, halving their size when memory runs out."""
+    parts: list[Part] = []
+    start = 0
+    while start < total:
+        try:
+            parts.append(run(slice(start, min(start + size, total))))
+            start += size
+            continue
+        except (RuntimeError, MemoryError) as error:
+            if not out_of_memory(error):
+                raise
+            if size == 1:
+                raise too_small() from error
+        # Outside the handler, so that the failed chunk's tensors are gone before the next try.
+        size = max(1, min(size, total - start) // 2)
+        if torch.cuda.is_available():
+            torch.cuda.empty_cache()
+    return parts

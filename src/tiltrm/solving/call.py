@@ -1,0 +1,95 @@
+"""solve: every method behind one call, for tokens and texts."""
+
+import time
+from collections.abc import Sequence
+from os import PathLike
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from tiltrm.errors import PuzzleError, SettingsError
+from tiltrm.explore.search import Progress, Watch, run_search
+from tiltrm.model import load
+from tiltrm.model.base import RecursiveModel
+from tiltrm.settings import ADAPTIVE
+from tiltrm.solving.methods import build_search, task_of
+from tiltrm.solving.solution import PuzzleRecord, Solution, puzzle_record
+from tiltrm.tasks import Task
+
+
+def solve(
+    model: RecursiveModel | str | PathLike[str], puzzles: str | Sequence[str] | Tensor, *,
+    method: str = ADAPTIVE, task: Task | str | None = None, seed: int = 0,
+    progress: Progress | None = None, watch: Watch | None = None, **settings: Any,
+) -> Solution:  # fmt: skip
+    """Solve puzzles with a frozen model; adaptive by default: the least computing per answer.
+
+    Args:
+        model: A model, or what `tiltrm.load` takes: a bundled name, a folder, a checkpoint.
+        puzzles: Texts, or tokens (puzzle, cell).
+        method: adaptive, guided, unguided, deterministic or ptrm; see tiltrm.solving.methods.
+        task: The task, or its name; the model's own unless given.
+        seed: Seed of the noise and of the resampling.
+        progress: Called with (done, total).
+        watch: Called with the StepInfo of every outer step.
+        **settings: Settings of the method, by name: particles, noise, beta, resample_below,
+            outer_steps, guide, rules, halt_above, ... (the table in tiltrm.settings).
+            Settings left out, or None, take the method's default.
+
+    Returns:
+        The answers, their confidence and cost. A puzzle's result depends on neither the batch
+        nor its order. Proved by tests/solving/test_call.py.
+    """
+    if isinstance(model, str | PathLike):
+        model = load(model)
+    search = build_search(model, task, method=method, **settings)
+    named = task or getattr(model, "task", "")
+    own = task_of(model, task) if named or not isinstance(puzzles, Tensor) else None
+    if not isinstance(puzzles, Tensor):
+        assert own is not None
+        puzzles = own.encode_all([puzzles] if isinstance(puzzles, str) else puzzles)
+    found = run_search(search, puzzles, seed=seed, progress=progress, watch=watch)
+    return Solution(**vars(found), puzzles=puzzles.cpu(), task=own)
+
+
+def solve_texts(
+    model: RecursiveModel, texts: Sequence[str], *, task: Task | str | None = None,
+    abstain: float | None = None, **settings: Any,
+) -> list[PuzzleRecord]:  # fmt: skip
+    """One record per text, in order; a bad puzzle gets its error and the others are solved.
+
+    With `abstain`, an answer with less confidence than that, or one that breaks a rule, is
+    withheld; the answer of a dead cloud always is. The other settings are those of `solve`.
+    """
+    check_abstain(abstain)
+    own = task_of(model, task)
+    records, tokens = read_texts(own, texts)
+    if tokens:
+        begun = time.perf_counter()
+        batch = torch.stack(list(tokens.values()))
+        solution = solve(model, batch, task=own, **settings)
+        rate = (time.perf_counter() - begun) / int(solution.evaluations.sum())
+        for row, place in enumerate(tokens):
+            records[place] = puzzle_record(own, batch[row], solution, row, rate, abstain)
+    return [found for found in records if found is not None]
+
+
+def check_abstain(abstain: float | None) -> None:
+    """Raise SettingsError unless it is None or a confidence."""
+    if abstain is not None and not 0.0 <= abstain <= 1.0:
+        raise SettingsError(f"abstain must be a confidence in [0, 1], got {abstain}")
+
+
+def read_texts(
+    task: Task, texts: Sequence[str]
+) -> tuple[list[PuzzleRecord | None], dict[int, Tensor]]:
+    """The records of the bad texts, None for the others, and the tokens of the others by place."""
+    records: list[PuzzleRecord | None] = [None] * len(texts)
+    tokens: dict[int, Tensor] = {}
+    for place, text in enumerate(texts):
+        try:
+            tokens[place] = task.encode(text)
+        except PuzzleError as error:
+            records[place] = PuzzleRecord(text, error=str(error))
+    return records, tokens

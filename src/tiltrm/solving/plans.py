@@ -1,0 +1,85 @@
+"""The plans of adaptive solving: a task's default, another size of it, and its symmetric views."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+import torch
+
+from tiltrm.explore.plan import Adaptive, Stage, parse_stages
+from tiltrm.model.base import RecursiveModel
+from tiltrm.tasks import Symmetry, Task
+from tiltrm.tasks.base import views
+from tiltrm.tasks.registry import defaults_of
+
+Views = tuple[Symmetry, ...]  # one record of views per stage
+
+
+def default_plan(task: Task | str) -> Adaptive:
+    """The plan of a task or of its name; without a task, "", a plan without symmetric views."""
+    if not task:
+        return Adaptive()
+    own = defaults_of(task)
+    return Adaptive(
+        parse_stages(own.stages), noise=own.noise, beta=own.beta,
+        symmetric_views=own.symmetric_views,
+    )  # fmt: skip
+
+
+def resized_plan(plan: Adaptive, settings: Mapping[str, Any]) -> Adaptive:
+    """The plan with these settings.
+
+    `particles` is the largest cloud: larger stages are left out, and one of that size comes last.
+    `outer_steps` is the most that a puzzle gets: stages end there, or the last one lasts until
+    then. `noise` is that of all stages. A plan that resamples has no symmetric views, so it starts
+    from the plan for unknown tasks.
+    """
+    rest = dict(settings)
+    if plan.symmetric_views and rest.get("resample_below"):
+        plan = Adaptive()
+    if "noise" in rest:
+        plan = plan.with_noise(rest.pop("noise"))
+    stages = plan.stages
+    if (most := rest.pop("particles", None)) is not None:
+        stages = _no_larger(stages, most)
+    if (steps := rest.pop("outer_steps", None)) is not None:
+        stages = _lasting(stages, steps)
+    return replace(plan, stages=stages, **rest)
+
+
+def _no_larger(stages: Sequence[Stage], most: int) -> tuple[Stage, ...]:
+    """The stages of at most `most` particles, the last one of exactly so many."""
+    kept = [stage for stage in stages if stage.particles <= most]
+    if kept and kept[-1].particles == most:
+        return tuple(kept)
+    following = stages[min(len(kept), len(stages) - 1)]
+    return (*kept, replace(following, particles=most, continues=False))
+
+
+def _lasting(stages: Sequence[Stage], steps: int) -> tuple[Stage, ...]:
+    """The stages cut, or the last one prolonged, to `steps` outer steps in all."""
+    cut: list[Stage] = []
+    left = steps
+    for stage in stages:
+        if left > 0:
+            cut.append(replace(stage, outer_steps=min(stage.outer_steps, left)))
+            left -= cut[-1].outer_steps
+    last = cut[-1]
+    return (*cut[:-1], replace(last, outer_steps=last.outer_steps + left))
+
+
+def plan_views(plan: Adaptive, task: Task, model: RecursiveModel, device: torch.device) -> Views:
+    """The symmetry under which each particle of each stage sees a puzzle; () if the plan has none.
+
+    The first particle of the first stage sees the puzzle unchanged. All puzzles share the views, so
+    a result depends on neither batch nor order. A task with few symmetries has them repeated:
+    particles under the same one differ by their noise.
+    """
+    if not plan.symmetric_views:
+        return ()
+    found = []
+    for number, stage in enumerate(plan.stages):
+        drawn = views(task, stage.particles + 1, seed=number, again=True)  # the identity first
+        own = drawn.part(slice(1, None) if number else slice(-1))
+        found.append(own.on(device, model.vocabulary))
+    return tuple(found)

@@ -1,0 +1,162 @@
+"""The results of `solve`: a Solution for programs and notebooks, a PuzzleRecord per puzzle."""
+
+import html
+import json
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+from torch import Tensor
+
+from tiltrm.errors import SettingsError
+from tiltrm.explore.result import SearchResult
+from tiltrm.explore.search import UNDECIDED
+from tiltrm.tasks import Task
+
+KEYS = (  # of the JSON object, in this order
+    "puzzle", "answer", "solved_by_rules", "confidence", "entropy", "halt_probability",
+    "evaluations", "seconds", "abstained", "error",
+)  # fmt: skip
+DIGITS = 6  # of the numbers in JSON
+SHOWN = 6  # puzzles that a notebook shows
+STOPPED = {
+    "halting": "stopped by the halting head",
+    "agreement": "stopped by agreement of the particles",
+    "rules": "stopped at a valid solution",
+    UNDECIDED: "not decided within its steps",
+}
+
+
+@dataclass(frozen=True, repr=False)
+class Solution(SearchResult):
+    """The answers, how far to trust them, why each puzzle stopped, and what it cost."""
+
+    puzzles: Tensor | None = field(default=None, compare=False)  # (puzzle, cell)
+    task: Task | None = field(default=None, compare=False)
+
+    def __len__(self) -> int:
+        return len(self.answers)
+
+    def __repr__(self) -> str:
+        if len(self) == 1:
+            return f"Solution({self.describe(0)})"
+        reasons = sorted(set(self.decided_by), key=self.decided_by.count, reverse=True)
+        counted = ", ".join(f"{self.decided_by.count(name)} {STOPPED[name]}" for name in reasons)
+        return (
+            f"Solution({len(self)} puzzles: {counted}; mean confidence "
+            f"{float(self.confidence.mean()):.3f}; "
+            f"{float(self.evaluations.double().mean()):,.1f} evaluations a puzzle)"
+        )
+
+    def describe(self, row: int) -> str:
+        """One line on the puzzle at `row`: valid or not, how sure, why it stopped, its cost."""
+        return (
+            f"{self._validity(row)}confidence {float(self.confidence[row]):.3f}; "
+            f"{STOPPED.get(self.decided_by[row], self.decided_by[row])}; "
+            f"{int(self.evaluations[row]):,} evaluations"
+        )
+
+    def _validity(self, row: int) -> str:
+        if bool(self.degenerate[row]):
+            return "abstained; "
+        if self.task is None or self.puzzles is None:
+            return ""
+        valid = bool(self.task.is_solved(self.puzzles[row], self.answers[row]))
+        return "valid solution; " if valid else "breaks a rule; "
+
+    def _repr_html_(self) -> str:
+        """The grids with their doubt, for a notebook."""
+        if self.task is None or self.puzzles is None:
+            return f"<pre>{html.escape(repr(self))}</pre>"
+        shown = [
+            '<figure style="display:inline-block;max-width:22em;margin:.5em">'
+            + self.task.picture(self.puzzles[row], self.answers[row], self.cell_confidence[row])
+            + f"<figcaption>{html.escape(self.describe(row))}</figcaption></figure>"
+            for row in range(min(len(self), SHOWN))
+        ]
+        more = f"<p>and {len(self) - SHOWN} more</p>" if len(self) > SHOWN else ""
+        return "".join(shown) + more
+
+    def plot(self, rows: int = 1) -> Any:
+        """A matplotlib figure of the first puzzles: answers, shaded by doubt in each cell."""
+        if self.task is None:
+            raise SettingsError("plot needs a solution whose task is known; pass task= to solve")
+        try:
+            from matplotlib import pyplot
+        except ModuleNotFoundError as error:
+            raise SettingsError(
+                "plot needs matplotlib, which is not here; pip install 'tiltrm[report]'"
+            ) from error
+        count, side = min(rows, len(self)), self.task.side
+        figure, axes = pyplot.subplots(1, count, figsize=(4 * count, 4.4), squeeze=False)
+        for row, panel in enumerate(axes[0]):
+            doubt = 1.0 - self.cell_confidence[row].view(-1, side)
+            panel.imshow(doubt.numpy(), cmap="Oranges", vmin=0.0, vmax=1.0)
+            text = self.task.decode(self.answers[row])
+            for cell, character in enumerate(text):
+                panel.text(cell % side, cell // side, character, ha="center", va="center")
+            panel.set(xticks=[], yticks=[])
+            panel.set_title(self.describe(row).replace("; ", "\n"), fontsize=8)
+        return figure
+
+
+class Cells(NamedTuple):
+    """The arguments of `Task.render` and `Task.picture`; the clues alone without an answer."""
+
+    puzzle: Tensor  # (cell,)
+    answer: Tensor | None = None  # (cell,)
+    confidence: Tensor | None = None  # (cell,)
+
+
+@dataclass(frozen=True, eq=False)
+class PuzzleRecord:
+    """One puzzle: the ten fields of its JSON object, and a few more for people.
+
+    A puzzle that cannot be read has its `error` and nothing else. Where the solver abstains there
+    is no answer. `seconds` is the puzzle's share of its batch's time, by evaluations.
+    """
+
+    puzzle: str  # on one line; as it came where it cannot be read
+    answer: str | None = None
+    solved_by_rules: bool | None = None
+    confidence: float | None = None  # that the whole answer is right
+    entropy: list[float] | None = None  # (cell,) in [0, 1]
+    halt_probability: float | None = None
+    evaluations: int | None = None
+    seconds: float | None = None
+    abstained: bool | None = None
+    error: str | None = None
+    decided_by: str = ""
+    outer_steps: int | None = None  # of all its stages so far
+    particles: int | None = None  # of its last cloud
+    grid: Cells | None = None
+
+    def as_json(self) -> str:
+        """The object on one line, always with the same keys."""
+        return json.dumps({key: getattr(self, key) for key in KEYS}, allow_nan=False)
+
+
+def puzzle_record(
+    task: Task, puzzle: Tensor, result: SearchResult, row: int, rate: float, abstain: float | None
+) -> PuzzleRecord:
+    """The record of one row of a result; `rate` is seconds per evaluation."""
+    answer = result.answers[row]
+    evaluations = int(result.evaluations[row])
+    confidence = float(result.confidence[row])
+    solved = bool(task.is_solved(puzzle, answer))
+    doubtful = abstain is not None and (confidence < abstain or not solved)
+    withheld = bool(result.degenerate[row]) or doubtful
+    return PuzzleRecord(
+        puzzle=task.decode(puzzle),
+        answer=None if withheld else task.decode(answer),
+        solved_by_rules=None if withheld else solved,
+        confidence=round(confidence, DIGITS),
+        entropy=[round(value, DIGITS) for value in result.terminal_entropy[row].tolist()],
+        halt_probability=round(float(result.halt_probability[row]), DIGITS),
+        evaluations=evaluations,
+        seconds=round(rate * evaluations, DIGITS),
+        abstained=withheld,
+        decided_by=result.decided_by[row],
+        outer_steps=int(result.outer_steps[row]),
+        particles=int(result.particles[row]),
+        grid=Cells(puzzle) if withheld else Cells(puzzle, answer, result.cell_confidence[row]),
+    )

@@ -1,0 +1,5 @@
+"""The tiny TRM of the explorer's tests."""
+
+from tests.explore.conftest import model, tokens
+
+__all__ = ["model", "tokens"]
