@@ -111,7 +111,8 @@ class Exploration:
     trigger: str = setting("ess", "when to resample", "guided", choices=("ess", "never", "always"))
     potential: Any = setting(
         "every_step", "how scores become weights", "guided",
-        choices=("every_step", "difference", "terminal"), accepts=lambda value: hasattr(value, "tilt"),
+        choices=("every_step", "difference", "terminal"),
+        accepts=lambda value: hasattr(value, "tilt"),
     )  # fmt: skip
     score_every: int = setting(
         1, "ask the guide at multiples of this step, and at the last", "guided", least=1

@@ -225,7 +225,7 @@ def test_a_terminal_without_the_characters_of_a_grid_still_gets_one(folder: str)
     )  # fmt: skip
     assert done.returncode == 1
     assert done.stderr == b""
-    assert b"not solved by the rules" in done.stdout
+    assert b"breaks a rule" in done.stdout
 
 
 def test_the_script_is_the_entry_that_is_ready_for_an_interrupt() -> None:

@@ -15,8 +15,9 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from tiltrm.cli import main, solve_command
-from tiltrm.solving import KEYS, METHODS
-from tiltrm.tasks import SUDOKU, Sudoku
+from tiltrm.settings import METHODS
+from tiltrm.solving.solution import KEYS
+from tiltrm.tasks import MAZE, SUDOKU, Sudoku
 
 TASK = Sudoku(2)
 ANSWER = "1234341221434321"
@@ -28,7 +29,7 @@ QUICK = ("--method", "deterministic", "--outer-steps", "1")
 def solver(stubborn: Any, monkeypatch: pytest.MonkeyPatch) -> Any:
     """The command line with a model that always gives ANSWER; its `halt` may be changed."""
     model = stubborn(TASK.encode(ANSWER))
-    monkeypatch.setattr(solve_command, "open_model", lambda *_, **__: model)
+    monkeypatch.setattr("tiltrm.model.load", lambda *_, **__: model)
     return model
 
 
@@ -76,9 +77,9 @@ def test_text_says_what_came_out(tiltrm: Any, solver: Any) -> None:
     out = tiltrm("solve", PUZZLE, "--no-color")[1]
     assert "│ 1 2 │ 3 4 │" in out
     assert "\x1b" not in out
-    assert "solved by the rules; confidence 0.993; decided by halting; 3 evaluations; " in out
+    assert "valid solution; confidence 0.993; stopped by the halting head; 3 evaluations; " in out
     _, out, err = tiltrm("solve", OTHER, BAD)
-    assert "not solved by the rules" in out
+    assert "breaks a rule" in out
     assert err == (
         "tiltrm solve: puzzle 2: clues conflict: 1 twice in row 1 (columns 1 and 2); "
         "correct one of them\n"
@@ -119,7 +120,7 @@ def test_every_method_runs(tiltrm: Any, folder: str, method: str) -> None:
 
 def test_the_flags_arrive(tiltrm: Any, folder: str, monkeypatch: pytest.MonkeyPatch) -> None:
     seen: dict[str, Any] = {}
-    monkeypatch.setattr(solve_command, "solve_texts", lambda *_, **given: seen.update(given) or [])
+    monkeypatch.setattr("tiltrm.solving.solve_texts", lambda *_, **given: seen.update(given) or [])
     tiltrm("solve", PUZZLE, "--model", folder, "--method", "guided", "--particles", "3", "--noise",
            "0.1", "--beta", "0.2", "--resample-below", "0.4", "--outer-steps", "5", "--guide",
            "residual", "--seed", "7", "--rules", "--abstain", "0.6")  # fmt: skip
@@ -212,7 +213,7 @@ def test_without_a_puzzle_there_is_a_sample(tiltrm: Any, folder: str) -> None:
     assert code in (0, 1)
     assert "yours: tiltrm solve PUZZLE (16 cells)" in out
     assert SUDOKU.solutions(solve_command.SAMPLE) == 1
-    assert set(solve_command.MODELS) == {"sudoku", "maze"}
+    assert (SUDOKU.defaults.model, MAZE.defaults.model) == ("sudoku-extreme", "maze-hard")
 
 
 def survives(arguments: list[str]) -> int:
@@ -262,7 +263,7 @@ def test_random_bytes_as_a_file(folder: str, tmp_path: Path, content: bytes) -> 
 def test_a_page_that_has_no_place_is_told_before_the_solving(
     tiltrm: Any, solver: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(solve_command, "solve_texts", lambda *_, **__: pytest.fail("solved first"))
+    monkeypatch.setattr("tiltrm.solving.solve_texts", lambda *_, **__: pytest.fail("solved"))
     for place in (tmp_path / "none" / "page.html", tmp_path):
         code, _, err = tiltrm("solve", PUZZLE, "--html", place)
         assert code == 2

@@ -108,7 +108,8 @@ def test_a_copy_that_broke_has_no_vote_and_counts_as_dissent(puzzles: Puzzles) -
     assert alive[0] == 0
     assert any(0 < count < 6 for count in alive)
     found = symmetry_vote(Fragile(), TASK, questions, questions,
-                          replace(ONE, on_degenerate="abstain"), copies=6, select="majority", seed=0)  # fmt: skip
+                          replace(ONE, on_degenerate="abstain"), copies=6, select="majority",
+                          seed=0)  # fmt: skip
     assert found.confidence.tolist() == pytest.approx([count / 6 for count in alive])
     assert found.oracle is not None
     assert found.oracle.tolist() == [count > 0 for count in alive]
