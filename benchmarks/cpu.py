@@ -19,8 +19,7 @@ from tiltrm.explore.run import make_kit
 from tiltrm.explore.settings import Exploration
 from tiltrm.model.base import evaluations_per_step
 from tiltrm.model.checkpoint import load
-from tiltrm.model.flops import evaluation_flops
-from tiltrm.model.trm import TRM
+from tiltrm.model.trm import TRM, evaluation_flops
 
 TRM_GFLOPS = 129.0  # TinyRecursiveModels, batch 40, 2 cores of the same kind: docs/LOG.md
 WANTED = 0.70  # of the bound, at batch 16

@@ -17,7 +17,7 @@ from tiltrm.explore import Exploration, explore
 from tiltrm.explore.chunks import chunk_size
 from tiltrm.model.base import evaluations_per_step, step
 from tiltrm.model.build import Model
-from tiltrm.model.flops import evaluation_flops
+from tiltrm.model.trm import evaluation_flops
 from tiltrm.opening import open_model
 from tiltrm.tasks import by_name
 

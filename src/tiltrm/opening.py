@@ -1,4 +1,4 @@
-"""A model ready to run where it is to run."""
+"""A model ready to run on a device."""
 
 import torch
 
@@ -7,10 +7,5 @@ from tiltrm.model.build import Model
 
 
 def open_model(source: str, device: torch.device, config: str | None = None) -> Model:
-    """Load a model, with its fast path where the device has one."""
-    model = load(source, config=config, device=device)
-    if device.type == "cuda":
-        from tiltrm.kernels import fuse  # here, since it loads torch's compiler: a second and more
-
-        fuse(model)
-    return model
+    """`tiltrm.load` with the arguments of the command line."""
+    return load(source, config=config, device=device)

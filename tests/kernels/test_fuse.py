@@ -10,7 +10,7 @@ from tiltrm.diagnose.lipschitz import local_norm
 from tiltrm.kernels import fuse, fused, mix_channels, mix_tokens, unfuse
 from tiltrm.model.layers import Block, rotary_table
 from tiltrm.model.trm import TRM, Network, TRMConfig
-from tiltrm.model.twin import plain_twin
+from tiltrm.model.unfused import unfused_copy
 
 
 def small(**changes: object) -> TRMConfig:
@@ -62,21 +62,21 @@ def test_the_twin_of_a_fused_block_can_be_differentiated_twice(
     torch.manual_seed(0)
     block = Block(88, 64, 2, 2.0, token_mixing=token_mixing).to(device, dtype)
     points, key = draw(2, 88, 64), torch.tensor(3)
-    assert close(plain_twin(block)(points), block(points).double())
-    plain = local_norm(plain_twin(block), points, key, iterations=2)
-    assert torch.equal(local_norm(plain_twin(fuse(block)), points, key, iterations=2), plain)
+    assert close(unfused_copy(block)(points), block(points).double())
+    plain = local_norm(unfused_copy(block), points, key, iterations=2)
+    assert torch.equal(local_norm(unfused_copy(fuse(block)), points, key, iterations=2), plain)
 
 
 def test_the_twin_shares_the_weights_and_changes_nothing() -> None:
     """No switch: whoever else runs the model, in another thread, keeps the fast path."""
     model = fuse(TRM(small(token_mixing=False, rotary=True)))
     before = [type(module) for module in model.modules()]
-    twin = plain_twin(model)
+    twin = unfused_copy(model)
     assert [type(module) for module in model.modules()] == before
     assert all(a is b for a, b in zip(twin.parameters(), model.parameters(), strict=True))
     assert {type(module) for module in twin.modules()} >= {Block, Network}
     assert not fused(twin)
-    assert plain_twin("no module") == "no module"
+    assert unfused_copy("no module") == "no module"
 
 
 def test_compiled_without_a_break(device: str, draw: Callable[..., Tensor]) -> None:

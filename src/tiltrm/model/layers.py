@@ -78,9 +78,13 @@ class SwiGLU(nn.Module):
 
 
 def rotary_table(positions: int, head_width: int, theta: float) -> tuple[Tensor, Tensor]:
-    """cos and sin of the rotary angles: (position, head width), halves repeated."""
-    frequency = theta ** -(torch.arange(0, head_width, 2).double() / head_width)
-    angle = torch.outer(torch.arange(positions).double(), frequency).repeat(1, 2)
+    """cos and sin of the rotary angles: (position, head width), halves repeated.
+
+    Always on the CPU: arithmetic on the meta device imports torch's compiler, which takes a second.
+    """
+    pairs = torch.arange(0, head_width, 2, device="cpu", dtype=torch.float64)
+    places = torch.arange(positions, device="cpu", dtype=torch.float64)
+    angle = torch.outer(places, theta ** -(pairs / head_width)).repeat(1, 2)
     return angle.cos().float(), angle.sin().float()
 
 
