@@ -34,8 +34,8 @@ def attend(
 
 def mix_tokens(x: Tensor, gate_up: Tensor, down: Tensor, eps: float) -> Tensor:
     """The first half of `tiltrm.model.layers.Block` with token mixing."""
-    turned = x.transpose(-1, -2)
-    return rms_norm(turned + gated_mlp(turned, gate_up, down), eps).transpose(-1, -2)
+    channels = x.transpose(-1, -2)
+    return rms_norm(channels + gated_mlp(channels, gate_up, down), eps).transpose(-1, -2)
 
 
 def mix_channels(x: Tensor, gate_up: Tensor, down: Tensor, eps: float) -> Tensor:

@@ -212,7 +212,7 @@ class TRM(Recursive):
 def windowed(model: TRM, side: int) -> TRM:
     """The same weights for a square window of `side` x `side` cells of the model's grid.
 
-    Its cells have the rotary angles of the upper left corner of the whole grid.
+    The cells of the window have the rotary angles of the grid's upper left corner.
     Proved by tests/train/test_window.py::test_a_window_is_the_model_with_the_rest_unseen.
     """
     config = model.config
