@@ -18,8 +18,7 @@ from tiltrm.explore.cloud import Clock, initial_cloud, make_problem
 from tiltrm.explore.search import step_functions
 from tiltrm.model.base import evaluations_per_step
 from tiltrm.model.checkpoint import load
-from tiltrm.model.flops import evaluation_flops
-from tiltrm.model.trm import TRM
+from tiltrm.model.trm import TRM, evaluation_flops
 from tiltrm.settings import Exploration
 
 TRM_GFLOPS = 129.0  # TinyRecursiveModels, batch 40, 2 cores of the same kind: docs/LOG.md

@@ -18,7 +18,7 @@ from tiltrm.explore.batching import chunk_size
 from tiltrm.model import load
 from tiltrm.model.base import evaluations_per_step, step
 from tiltrm.model.build import Model
-from tiltrm.model.flops import evaluation_flops
+from tiltrm.model.trm import evaluation_flops
 from tiltrm.tasks import by_name
 
 

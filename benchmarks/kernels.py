@@ -25,7 +25,8 @@ if not torch.cuda.is_available():
 
 from benchmarks.measure import Check, Row, Table, reason
 from benchmarks.problem import CUDA, DEVICE, DTYPE, EPS, Problem, problem
-from tiltrm.kernels import Noise, available, fuse, keyed_normal_, plain
+from tiltrm.explore.keys import normals, pair_counters
+from tiltrm.kernels import available, fuse, reference
 from tiltrm.model.layers import rms_norm
 
 SIZES = (88, 512, (256, 1536)) if CUDA else (88, 64, (256, 256))
@@ -34,7 +35,7 @@ BATCHES = (16, 768, 4096) if CUDA else (1, 1, 2)
 
 def launches(*shapes: tuple[int, ...], **changes: Any) -> list[Any]:
     """(rows, columns, warps, stages[, persistent]) as launches."""
-    from tiltrm.kernels.common import Launch
+    from tiltrm.kernels.launch import Launch
 
     made = []
     for rows, columns, warps, stages, *persistent in shapes:
@@ -46,7 +47,7 @@ def launches(*shapes: tuple[int, ...], **changes: Any) -> list[Any]:
 def label(launch: Any) -> str:
     name = f"{launch.rows}x{launch.columns} w{launch.warps} s{launch.stages}"
     name += f" persistent {launch.persistent}" if launch.persistent else ""
-    return "library" if launch.library else name + ("" if launch.fast else " exact")
+    return name + ("" if launch.fast else " exact")
 
 
 def compete(
@@ -54,7 +55,7 @@ def compete(
     work: Callable[[Any], Any], few: Callable[[Any], Any], truth: Tensor | Sequence[Tensor],
 ) -> None:  # fmt: skip
     """Time variants of one kernel; the fastest right one serves from here on."""
-    from tiltrm.kernels.common import LAUNCHES
+    from tiltrm.kernels.launch import LAUNCHES
 
     best = float("inf")
     for launch in variants:
@@ -88,12 +89,13 @@ def tokens_section(table: Table, p: Problem, small: Problem) -> None:
     )  # fmt: skip
     variants += launches((128, 32, 8, 2), (128, 64, 8, 2, 1), fast=False)
     wide = small.double()
-    truth = plain.mix_tokens(wide.x, wide.tokens[0], wide.tokens[1], EPS)
+    truth = reference.mix_tokens(wide.x, wide.tokens[0], wide.tokens[1], EPS)
     works = partial(forward, p), partial(forward, small)
     compete(table, "tokens", "tokens", variants, p.token_flops, *works, truth)
 
 
 def gated_section(table: Table, p: Problem, small: Problem) -> None:
+    from benchmarks.kernel_variants import gated_by_tile
     from tiltrm.kernels import channels
 
     def product(p: Problem) -> Tensor:
@@ -106,42 +108,47 @@ def gated_section(table: Table, p: Problem, small: Problem) -> None:
     flops = p.channel_flops * 2 / 3
     table.add("gated", "library product alone", lambda: p.rows @ p.channels[0].T, flops=flops)
     table.add("gated", "library product, eager gate", partial(product, p), flops=flops)
+    truth = product(small.double())
+    for launch in launches((128, 128, 8, 3), (128, 128, 8, 4), (128, 64, 8, 3), (64, 128, 4, 2)):
+        by_tile = partial(gated_by_tile, launch=launch)
+        table.add(
+            "gated", f"by tile {label(launch)}", partial(by_tile, p.rows, p.channels[0]),
+            flops=flops, check=Check(partial(by_tile, small.rows, small.channels[0]), truth),
+        )  # fmt: skip
     variants = launches(
-        (128, 128, 8, 3), (128, 128, 8, 4), (128, 64, 8, 3), (64, 128, 4, 2),
         (128, 128, 8, 3, 1), (128, 128, 8, 4, 1), (128, 64, 4, 3, 2), (128, 64, 8, 4, 1),
     )  # fmt: skip
     variants += launches((128, 128, 8, 3, 1), fast=False)
     works = partial(gated, p), partial(gated, small)
-    compete(table, "gated", "gated", variants, flops, *works, product(small.double()))
+    compete(table, "gated", "gated", variants, flops, *works, truth)
     hidden = product(p)
     table.add("gated", "down, library", lambda: hidden @ p.channels[1].T, flops=flops / 2)
 
 
 def norm_section(table: Table, p: Problem, small: Problem) -> None:
     from tiltrm.kernels import channels
+    from tiltrm.kernels.elementwise import perturbed
 
-    def norm(p: Problem, noise: Noise | None, launch: Any) -> Tensor:
-        if noise is not None:
-            noise = noise._replace(keys=noise.keys[: len(p.x)])
-        return channels.residual_norm(p.rows, p.row_slopes, EPS, noise, launch)[0]
+    def norm(p: Problem, launch: Any) -> Tensor:
+        return channels.residual_norm(p.rows, p.row_slopes, EPS, launch)[0]
 
-    keys = torch.arange(len(p.x), device=DEVICE)
-    wide, few = small.double(), keys[: len(small.x)]
-    xi = plain.normals(few, 3, wide.x[0].numel()).view(wide.x.shape).double()
-    clean = rms_norm(wide.x + wide.slope, EPS)
-    for name, noise, truth in (
-        ("norm", None, clean), ("norm and noise", Noise(keys, 3, 0.3), clean + 0.3 * xi),
-    ):  # fmt: skip
-        for launch in launches((1, 0, 1, 1), (4, 0, 4, 1), (8, 0, 4, 1), (8, 0, 8, 1)):
-            table.add(
-                "norm", f"{name} {label(launch)}", partial(norm, p, noise, launch),
-                moved=3.0 * p.x.nbytes,
-                check=Check(partial(norm, small, noise, launch), truth.flatten(0, 1)),
-            )  # fmt: skip
+    def noise(p: Problem) -> Tensor:
+        keys, x = torch.arange(len(p.x), device=DEVICE), p.x.flatten(1)
+        scales = torch.full((len(x), 1), 0.3, device=DEVICE)
+        return perturbed(x, keys, scales, pair_counters(x.shape[1], x.device))
+
+    wide = small.double()
+    truth = rms_norm(wide.x + wide.slope, EPS).flatten(0, 1)
+    for launch in launches((1, 0, 1, 1), (4, 0, 4, 1), (8, 0, 4, 1), (8, 0, 8, 1)):
+        table.add(
+            "norm", f"norm {label(launch)}", partial(norm, p, launch), moved=3.0 * p.x.nbytes,
+            check=Check(partial(norm, small, launch), truth),
+        )  # fmt: skip
+    keys = torch.arange(len(small.x), device=DEVICE)
+    truth = wide.x.flatten(1) + 0.3 * normals(keys, wide.x[0].numel()).double()
     table.add(
-        "norm", "noise alone, in place", lambda: keyed_normal_(p.x.clone(), keys, 3, 0.3),
-        moved=4.0 * p.x.nbytes,
-        check=Check(lambda: keyed_normal_(torch.zeros_like(small.x), few, 3, 1.0), xi),
+        "norm", "exploration noise", partial(noise, p), moved=2.0 * p.x.nbytes,
+        check=Check(partial(noise, small), truth),
     )  # fmt: skip
 
 
@@ -160,19 +167,19 @@ def layer_section(table: Table, problems: Sequence[Problem], small: Problem) -> 
 
 
 def backward_section(table: Table, p: Problem, small: Problem) -> None:
-    from tiltrm.kernels import tokens, tokens_backward
+    from tiltrm.kernels import tokens
 
     def inputs(p: Problem, launch: Any) -> Tensor:
         saved = tokens.forward(p.x, *p.tokens, EPS) if p is small else kept
-        return tokens_backward.inputs_backward(p.slope, p.x, *p.tokens, *saved, launch)[0]
+        return tokens.inputs_backward(p.slope, p.x, *p.tokens, *saved, launch)[0]
 
     def weights(p: Problem, launch: Any) -> tuple[Tensor, Tensor]:
-        return tokens_backward.weights_backward(p.x, *p.tokens, p.slope, launch)
+        return tokens.weights_backward(p.x, *p.tokens, p.slope, launch)
 
     kept = tokens.forward(p.x, *p.tokens, EPS)
     wide = small.double()
     leaves = [t.requires_grad_() for t in (wide.x, *wide.tokens)]
-    y = plain.mix_tokens(leaves[0], leaves[1], leaves[2], EPS)
+    y = reference.mix_tokens(leaves[0], leaves[1], leaves[2], EPS)
     truth = torch.autograd.grad(y, leaves, wide.slope)
     variants = launches((128, 32, 8, 2), (128, 64, 8, 2), (64, 32, 4, 2), (64, 64, 4, 2))
     compete(
@@ -181,7 +188,7 @@ def backward_section(table: Table, p: Problem, small: Problem) -> None:
     )  # fmt: skip
     # The weights' slopes are linear in dz, so any dz serves: the slope itself, without the norm.
     turned = leaves[0].transpose(1, 2)
-    out = plain.gated_mlp(turned, leaves[1], leaves[2]).transpose(1, 2)
+    out = reference.gated_mlp(turned, leaves[1], leaves[2]).transpose(1, 2)
     truth = torch.autograd.grad(out, leaves[1:], wide.slope)
     variants = launches((128, 64, 8, 2), (64, 64, 8, 2), (64, 64, 8, 3))
     compete(
@@ -192,20 +199,26 @@ def backward_section(table: Table, p: Problem, small: Problem) -> None:
 
 
 def hidden_section(table: Table, p: Problem, small: Problem) -> None:
-    from tiltrm.kernels import channels_backward
+    from benchmarks.kernel_variants import hidden_backward_by_library
+    from tiltrm.kernels import channels
 
     def hidden(p: Problem, launch: Any) -> tuple[Tensor, Tensor]:
-        return channels_backward.hidden_backward(p.rows, *p.channels, p.row_slopes, launch)
+        return channels.hidden_backward(p.rows, *p.channels, p.row_slopes, launch)
 
     wide = small.double()
     both = (wide.rows @ wide.channels[0].T).requires_grad_()
     gate, up = both.chunk(2, dim=-1)
     value = F.silu(gate) * up
     (slope,) = torch.autograd.grad(value, both, wide.row_slopes @ wide.channels[1])
-    variants = launches((0, 0, 4, 1), library=True)
-    variants += launches((128, 64, 8, 3), (128, 64, 8, 4), (64, 64, 4, 3))
+    variants = launches((128, 64, 8, 3), (128, 64, 8, 4), (64, 64, 4, 3))
     works, truth = (partial(hidden, p), partial(hidden, small)), (slope, value.detach())
-    compete(table, "backward", "gated backward", variants, p.channel_flops, *works, truth)
+    library, flops = hidden_backward_by_library, p.channel_flops
+    table.add(
+        "backward", "gated backward library", partial(library, p.rows, *p.channels, p.row_slopes),
+        flops=flops,
+        check=Check(partial(library, small.rows, *small.channels, small.row_slopes), truth),
+    )  # fmt: skip
+    compete(table, "backward", "gated backward", variants, flops, *works, truth)
 
 
 def with_slopes(block: nn.Module, p: Problem) -> Any:

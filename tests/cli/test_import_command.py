@@ -65,3 +65,34 @@ def test_bad_input_is_one_sentence(tiltrm: Any, toy: TRM, tmp_path: Path) -> Non
     ):
         code, _, err = tiltrm("import", source, "--out", tmp_path / out)
         assert (code, len(err.splitlines())) == (2, 1)
+
+
+def test_an_existing_folder_is_replaced_only_by_force(
+    tiltrm: Any, toy: TRM, tmp_path: Path
+) -> None:
+    source, out = save(toy, tmp_path / "source"), tmp_path / "copy"
+    out.mkdir()
+    assert tiltrm("import", source, "--out", out)[0] == 0  # empty: nothing is lost
+    kept = {path.name: path.read_bytes() for path in out.iterdir()}
+    other = save(TRM(toy.config), tmp_path / "other", task="sudoku4", dtype=None)
+    code, _, err = tiltrm("import", other, "--out", out)
+    assert (code, len(err.splitlines())) == (2, 1)
+    assert f"got {out}, which is there; choose another, or replace it with --force" in err
+    assert {path.name: path.read_bytes() for path in out.iterdir()} == kept
+    assert tiltrm("import", other, "--out", out, "--force")[0] == 0
+    assert torch.equal(load(out).embedding, load(other).embedding)
+
+
+def test_the_missing_configuration_is_asked_for_by_its_flag(tiltrm: Any, tmp_path: Path) -> None:
+    checkpoint = FIXTURES / "trm-arc/checkpoint.pt"
+    if not checkpoint.exists():
+        pytest.skip("the shared fixtures are not here")
+    alone = tmp_path / "checkpoint.pt"
+    alone.write_bytes(checkpoint.read_bytes())  # without the config.json that lies beside it
+    code, _, err = tiltrm("import", alone, "--out", tmp_path / "copy")
+    assert (code, len(err.splitlines())) == (2, 1)
+    assert "expected seq_len and num_heads" in err
+    assert "--config FILE" in err
+    config = checkpoint.parent / "config.json"
+    assert tiltrm("import", alone, "--out", tmp_path / "copy", "--config", config)[0] == 0
+    assert load(tmp_path / "copy").config == load(checkpoint).config

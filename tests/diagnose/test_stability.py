@@ -16,7 +16,7 @@ from tiltrm.diagnose.tube import Tube, deviation_bound, exit_bound, first_exit, 
 from tiltrm.explore.keys import derive
 from tiltrm.model.base import State
 from tiltrm.model.trm import TRM, TRMConfig
-from tiltrm.model.twin import OpenAttention
+from tiltrm.model.unfused import MathAttention
 
 RHO, SIGMA, STEPS = 0.7, 0.5, 5
 KEY = torch.tensor(7)
@@ -258,7 +258,7 @@ def test_attention_is_open_in_this_thread_alone() -> None:
 
     with ThreadPoolExecutor(1) as other:
         fast = made_by()
-        with OpenAttention():
+        with MathAttention():
             assert made_by() != fast == other.submit(made_by).result()
             (slope,) = torch.autograd.grad(attend(is_causal=True).sum(), query, create_graph=True)
             assert slope.square().sum().requires_grad

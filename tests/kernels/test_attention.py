@@ -6,8 +6,8 @@ import pytest
 import torch
 from torch import Tensor
 
-from tiltrm.kernels import attend, plain
-from tiltrm.kernels.plain import Rotary
+from tiltrm.kernels import attend, reference
+from tiltrm.kernels.reference import Rotary
 from tiltrm.model.layers import rotary_table
 
 Draw = Callable[..., Tensor]
@@ -44,7 +44,7 @@ def test_kernel_equals_plain(
 ) -> None:  # fmt: skip
     inputs = problem(draw, batch, positions, width)
     rotary = table(positions, width // heads, device) if turned else None
-    truth = plain.attend(*(t.double() for t in inputs), EPS, heads, wide(rotary))
+    truth = reference.attend(*(t.double() for t in inputs), EPS, heads, wide(rotary))
     assert close(attend(*inputs, EPS, heads, rotary), truth)  # in place
     leaves = [t.requires_grad_() for t in inputs]
     assert close(attend(*leaves, EPS, heads, rotary).detach(), truth)  # kept for a slope
@@ -59,7 +59,7 @@ def test_slopes_equal_plain(
     rotary = table(positions, width // heads, device) if turned else None
     slope = draw(3, positions, width)
     doubles = [t.double().requires_grad_() for t in inputs]
-    mixed = plain.attend(*doubles, EPS, heads, wide(rotary))
+    mixed = reference.attend(*doubles, EPS, heads, wide(rotary))
     truth = torch.autograd.grad(mixed, doubles, slope.double())
     leaves = [t.requires_grad_() for t in inputs]
     found = torch.autograd.grad(attend(*leaves, EPS, heads, rotary), leaves, slope)
@@ -69,14 +69,14 @@ def test_slopes_equal_plain(
 
 def test_turning_back_undoes_turning(draw: Draw, close: Close, device: str) -> None:
     """The slope of a rotation is its inverse; the value passes through as it is."""
-    from tiltrm.kernels import attention
+    from tiltrm.kernels import rotary
 
     qkv, angles = draw(2 * 11, 3 * 64), table(11, 32, device)
-    parts = attention.split(qkv, *angles)
+    parts = rotary.split(qkv, *angles)
     assert torch.equal(parts[2], qkv[:, 128:])
     assert not close(torch.cat(parts, 1), qkv.double())
-    assert close(attention.split_backward(parts, *angles), qkv.double())
-    attention.rotate_(qkv, *angles)
+    assert close(rotary.split_backward(parts, *angles), qkv.double())
+    rotary.rotate_(qkv, *angles)
     assert close(qkv, torch.cat(parts, 1).double())
 
 

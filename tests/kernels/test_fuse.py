@@ -1,16 +1,20 @@
 """`fuse` changes the path, not the model: names, values and slopes stay."""
 
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 import torch
 from torch import Tensor
 
+from tiltrm import kernels
 from tiltrm.diagnose.lipschitz import local_norm
+from tiltrm.errors import DeviceError
 from tiltrm.kernels import fuse, fused, mix_channels, mix_tokens, unfuse
+from tiltrm.model import checkpoint, load, save
 from tiltrm.model.layers import Block, rotary_table
 from tiltrm.model.trm import TRM, Network, TRMConfig
-from tiltrm.model.twin import plain_twin
+from tiltrm.model.unfused import unfused_copy
 
 
 def small(**changes: object) -> TRMConfig:
@@ -54,7 +58,7 @@ def test_fused_block_equals_block(
 
 
 @pytest.mark.parametrize("token_mixing", [True, False])
-def test_the_twin_of_a_fused_block_can_be_differentiated_twice(
+def test_the_unfused_copy_of_a_block_can_be_differentiated_twice(
     device: str, dtype: torch.dtype, draw: Callable[..., Tensor],
     close: Callable[[Tensor, Tensor], bool], token_mixing: bool,
 ) -> None:  # fmt: skip
@@ -62,21 +66,21 @@ def test_the_twin_of_a_fused_block_can_be_differentiated_twice(
     torch.manual_seed(0)
     block = Block(88, 64, 2, 2.0, token_mixing=token_mixing).to(device, dtype)
     points, key = draw(2, 88, 64), torch.tensor(3)
-    assert close(plain_twin(block)(points), block(points).double())
-    plain = local_norm(plain_twin(block), points, key, iterations=2)
-    assert torch.equal(local_norm(plain_twin(fuse(block)), points, key, iterations=2), plain)
+    assert close(unfused_copy(block)(points), block(points).double())
+    plain = local_norm(unfused_copy(block), points, key, iterations=2)
+    assert torch.equal(local_norm(unfused_copy(fuse(block)), points, key, iterations=2), plain)
 
 
-def test_the_twin_shares_the_weights_and_changes_nothing() -> None:
+def test_the_unfused_copy_shares_the_weights_and_changes_nothing() -> None:
     """No switch: whoever else runs the model, in another thread, keeps the fast path."""
     model = fuse(TRM(small(token_mixing=False, rotary=True)))
     before = [type(module) for module in model.modules()]
-    twin = plain_twin(model)
+    copy = unfused_copy(model)
     assert [type(module) for module in model.modules()] == before
-    assert all(a is b for a, b in zip(twin.parameters(), model.parameters(), strict=True))
-    assert {type(module) for module in twin.modules()} >= {Block, Network}
-    assert not fused(twin)
-    assert plain_twin("no module") == "no module"
+    assert all(a is b for a, b in zip(copy.parameters(), model.parameters(), strict=True))
+    assert {type(module) for module in copy.modules()} >= {Block, Network}
+    assert not fused(copy)
+    assert unfused_copy("no module") == "no module"
 
 
 def test_compiled_without_a_break(device: str, draw: Callable[..., Tensor]) -> None:
@@ -93,3 +97,38 @@ def test_compiled_without_a_break(device: str, draw: Callable[..., Tensor]) -> N
     (slope,) = torch.autograd.grad(compiled(x).square().mean(), x)
     (truth,) = torch.autograd.grad(network(x).square().mean(), x)
     assert torch.allclose(slope, truth)
+
+
+@pytest.mark.parametrize(
+    ("device", "available", "wanted", "expected"),
+    [
+        ("cuda", True, None, True),
+        ("cuda", True, False, False),
+        ("cuda", True, True, True),
+        ("cuda", False, None, False),
+        ("cpu", True, None, False),
+        ("cpu", True, True, True),  # in Triton's interpreter
+    ],
+)
+def test_load_fuses_where_the_kernels_run(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path,
+    device: str, available: bool, wanted: bool | None, expected: bool,
+) -> None:  # fmt: skip
+    """There need not be a GPU: the weights stay on the CPU, and `load` is told otherwise."""
+    folder = save(TRM(small()), tmp_path / "model")
+    monkeypatch.setattr(checkpoint, "_device", torch.device)
+    real = checkpoint.load_folder
+    cpu = torch.device("cpu")
+    monkeypatch.setattr(checkpoint, "load_folder", lambda path, _, dtype: real(path, cpu, dtype))
+    monkeypatch.setattr(kernels, "available", lambda: available)
+    monkeypatch.setattr(kernels, "interpreted", lambda: True)
+    assert fused(load(folder, device=device, fuse=wanted)) is expected
+
+
+def test_fused_layers_that_cannot_run_are_refused(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    folder = save(TRM(small()), tmp_path / "model")
+    monkeypatch.setattr(kernels, "interpreted", lambda: False)
+    with pytest.raises(DeviceError, match=r"fuse=True needs .* got cpu"):
+        load(folder, fuse=True)

@@ -6,7 +6,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from tiltrm.kernels import mix_tokens, plain
+from tiltrm.kernels import mix_tokens, reference
 
 Draw = Callable[..., Tensor]
 Close = Callable[[Tensor, Tensor], bool]
@@ -29,17 +29,17 @@ def test_kernel_equals_plain(
     draw: Draw, close: Close, batch: int, positions: int, width: int, hidden: int
 ) -> None:
     inputs = problem(draw, batch, positions, width, hidden)
-    truth = plain.mix_tokens(*(t.double() for t in inputs), EPS)
+    truth = reference.mix_tokens(*(t.double() for t in inputs), EPS)
     assert close(mix_tokens(*inputs, EPS), truth)
 
 
 def test_persistent_programs_share_out_every_tile(draw: Draw, close: Close) -> None:
     from tiltrm.kernels import tokens
-    from tiltrm.kernels.common import Launch
+    from tiltrm.kernels.launch import Launch
 
     inputs = problem(draw, 3, 88, 128, 128)
     y, scale = tokens.forward(*inputs, EPS, Launch(rows=64, columns=64, persistent=1))
-    assert close(y, plain.mix_tokens(*(t.double() for t in inputs), EPS))
+    assert close(y, reference.mix_tokens(*(t.double() for t in inputs), EPS))
     assert close(scale, tokens.forward(*inputs, EPS)[1].double())
 
 
@@ -50,7 +50,7 @@ def test_slopes_equal_plain(
     inputs = problem(draw, 2, positions, width, hidden)
     slope = draw(2, positions, width)
     wide = [t.double().requires_grad_() for t in inputs]
-    truth = torch.autograd.grad(plain.mix_tokens(*wide, EPS), wide, slope.double())
+    truth = torch.autograd.grad(reference.mix_tokens(*wide, EPS), wide, slope.double())
     leaves = [t.requires_grad_() for t in inputs]
     found = torch.autograd.grad(mix_tokens(*leaves, EPS), leaves, slope)
     assert [t.dtype for t in found] == [t.dtype for t in inputs]

@@ -11,7 +11,7 @@ from safetensors.torch import save_file
 
 from tiltrm.errors import CheckpointError, DeviceError, SettingsError
 from tiltrm.model import HRM, TRM, HRMConfig, TRMConfig, describe, load
-from tiltrm.model.importers.settings import parse_yaml
+from tiltrm.model.importers.files import parse_yaml
 
 SMALL = {"cells": 9, "vocabulary": 5, "width": 32, "heads": 2, "inner_steps": 2, "cycles": 2}
 MLP = TRMConfig(**SMALL, prefix=3)
@@ -160,34 +160,60 @@ def test_plain_yaml():
     }  # fmt: skip
 
 
+SUDOKU = {"width": 128, "heads": 2}
+MAZE = {"width": 128, "heads": 2, "cells": 900, "vocabulary": 6, "inner_steps": 4}
+ATTENDING = {"token_mixing": False, "rotary": True}
+
+
 @pytest.mark.parametrize(
-    ("config", "assumed"),
+    ("config", "given", "assumed"),
     [
-        (TRMConfig(width=128, heads=2, prefix=16), ["H_cycles 3", "L_cycles 6"]),
+        (TRMConfig(**SUDOKU, prefix=16), {}, ["H_cycles 3", "L_cycles 6"]),
+        (TRMConfig(**SUDOKU, prefix=0, expansion=7.0), {}, ["H_cycles 3", "L_cycles 6"]),
+        (TRMConfig(**MAZE, prefix=0), {}, ["H_cycles 3", "L_cycles 4"]),
         (
-            TRMConfig(cells=900, vocabulary=6, width=128, heads=2, prefix=16, token_mixing=False,
-                      rotary=True, inner_steps=4),
-            ["puzzle_emb_len 16", "seq_len 900", "num_heads 2", "pos_encodings rope", "H_cycles 3",
-             "L_cycles 4"],
+            TRMConfig(**MAZE, **ATTENDING, prefix=16), {"num_heads": 2, "seq_len": 900},
+            ["puzzle_emb_len 16", "pos_encodings rope", "H_cycles 3", "L_cycles 4"],
         ),
-        (HRMConfig(width=128, heads=2, layers=2, answer_layers=3),
-         ["seq_len 81", "num_heads 2", "pos_encodings rope", "H_cycles 2", "L_cycles 2"]),
-        (TRMConfig(width=128, heads=2, prefix=0, expansion=7.0), ["H_cycles 3", "L_cycles 6"]),
         (
-            TRMConfig(width=128, heads=2, prefix=20, token_mixing=False, rotary=True),
-            ["puzzle_emb_len 20", "seq_len 81", "num_heads 2", "pos_encodings rope", "H_cycles 3",
-             "L_cycles 6"],
+            HRMConfig(**SUDOKU, layers=2, answer_layers=3), {"num_heads": 2, "seq_len": 81},
+            ["pos_encodings rope", "H_cycles 2", "L_cycles 2"],
+        ),
+        (
+            TRMConfig(**SUDOKU, **ATTENDING, prefix=20), {"num_heads": 2, "seq_len": 81},
+            ["puzzle_emb_len 20", "pos_encodings rope", "H_cycles 3", "L_cycles 6"],
         ),
     ],
 )  # fmt: skip
-def test_inferred_without_configuration(tmp_path, config, assumed):
-    """What the tensors show is inferred; what they do not is the published value, and noted."""
-    got = load(write(tmp_path / "step_1", peer_state(make(config))))
+def test_sizes_are_inferred_from_the_tensors(tmp_path, config, given, assumed):
+    """Settings that neither the tensors nor `config=` show get the published value and a note."""
+    got = load(write(tmp_path / "step_1", peer_state(make(config))), config=given or None)
     assert got.config == config
     assert got.task == ("maze" if config.cells == 900 else "sudoku")
     notes = [note.split(" assumed")[0] for note in got.import_notes if " assumed" in note]
     assert notes == assumed
     assert all(note in describe(got) for note in got.import_notes)
+
+
+@pytest.mark.parametrize(
+    ("config", "given", "missing"),
+    [
+        (TRMConfig(**MAZE, **ATTENDING, prefix=16), {}, "seq_len and num_heads"),
+        (HRMConfig(**SUDOKU), {}, "seq_len and num_heads"),
+        (TRMConfig(**SUDOKU, **ATTENDING, prefix=16), {"seq_len": 81}, "num_heads"),
+        (TRMConfig(**SUDOKU, **ATTENDING, prefix=16), {"num_heads": 2}, "seq_len"),
+        (replace(LEARNED, prefix=0), {}, "num_heads"),
+        # 116 positions: 100 cells and 16 of the puzzle embedding, or 81 and 35, or others
+        (TRMConfig(**SUDOKU, cells=100, prefix=16), {}, "seq_len"),
+        (TRMConfig(**SUDOKU, cells=25, vocabulary=9, prefix=16), {}, "seq_len"),
+    ],
+)
+def test_sizes_that_the_tensors_do_not_show_are_asked_for(tmp_path, config, given, missing):
+    """A wrong number of cells or heads gives a model that loads and thinks differently."""
+    path = write(tmp_path / "step_1", peer_state(make(config)))
+    with pytest.raises(CheckpointError, match=rf"expected {missing} in .*--config") as caught:
+        load(path, config=given or None)
+    assert "config= in Python" in str(caught.value)
 
 
 @pytest.mark.parametrize("config", [ATTENTION, TWO])
@@ -215,9 +241,13 @@ def test_an_expansion_of_any_size_is_found(tmp_path):
     assert_same(got, model, sizes=False)
 
 
-def test_learned_positions_show_the_cells(tmp_path):
-    config = replace(LEARNED, cells=25, vocabulary=9, heads=1, cycles=3, inner_steps=6, prefix=16)
-    assert load(write(tmp_path / "step_1", peer_state(make(config)))).config == config
+@pytest.mark.parametrize("given", [{}, {"puzzle_emb_len": 16}, {"seq_len": 25}])
+def test_learned_positions_show_the_cells(tmp_path, given):
+    """Alone where there is no puzzle embedding, else with its length or the number of cells."""
+    config = replace(LEARNED, cells=25, vocabulary=9, cycles=3, inner_steps=6)
+    config = replace(config, prefix=16 if given else 0)
+    path = write(tmp_path / "step_1", peer_state(make(config)))
+    assert load(path, config={"num_heads": 2, **given}).config == config
 
 
 def test_puzzle_embedding_is_padded_and_its_blank_row_used(tmp_path):
@@ -313,12 +343,6 @@ def test_unused_settings_are_noted(tmp_path):
     path = write(tmp_path / "step_1", peer_state(make(MLP)))
     got = load(path, config=trm_settings(MLP, num_head=3))
     assert any("num_head" in note and "no effect" in note for note in got.import_notes)
-
-
-def test_unknown_cells_ask_for_them(tmp_path):
-    path = write(tmp_path / "step_1", peer_state(make(ATTENTION)))
-    with pytest.raises(CheckpointError, match="give seq_len with config="):
-        load(path)
 
 
 def test_loading_leaves_the_global_random_state(tmp_path):

@@ -3,6 +3,8 @@
 import errno
 import json
 import os
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -196,3 +198,27 @@ def test_what_ships_loads(name):
     assert (
         model.decode(model.start(model.embed(torch.ones(1, model.cells))).answer).isfinite().all()
     )
+
+
+@pytest.mark.parametrize("mask", [0o022, 0o077, 0o002])
+def test_files_have_the_mode_that_the_umask_gives(tmp_path, mask):
+    before = os.umask(mask)
+    try:
+        folder = save(make(), tmp_path / "new")
+        save(make(), folder)
+    finally:
+        os.umask(before)
+    modes = {path.stat().st_mode & 0o777 for path in folder.iterdir()}
+    assert modes == {0o666 & ~mask}
+    assert folder.stat().st_mode & 0o777 == 0o777 & ~mask
+
+
+@pytest.mark.parametrize("name", bundled())
+def test_native_loading_imports_no_importer_and_no_kernel(name):
+    """In a process of its own: other tests import both."""
+    code = f"import sys, tiltrm; tiltrm.load({name!r}); print(*sys.modules)"
+    result = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True
+    )
+    unwanted = ("tiltrm.model.importers", "tiltrm.kernels", "triton", "yaml")
+    assert not [name for name in result.stdout.split() if name.startswith(unwanted)]

@@ -8,9 +8,9 @@ from torch.utils.flop_counter import FlopCounterMode
 
 from tiltrm.errors import SettingsError
 from tiltrm.model import HRM, TRM, HRMConfig, State, TRMConfig
-from tiltrm.model.flops import evaluation_flops
 from tiltrm.model.layers import Block, lookup, rotary_table
-from tiltrm.model.twin import OpenAttention
+from tiltrm.model.trm import evaluation_flops
+from tiltrm.model.unfused import MathAttention
 
 SMALL = {"cells": 12, "vocabulary": 7, "width": 32, "heads": 2, "inner_steps": 2, "cycles": 2}
 VARIANTS = {
@@ -172,7 +172,7 @@ def test_operations_are_counted_as_torch_counts_them(name):
     model = make(config)
     inputs = model.embed(tokens(config, 1))
     state = model.start(inputs)
-    with FlopCounterMode(display=False) as counter, OpenAttention():  # torch's hides its products
+    with FlopCounterMode(display=False) as counter, MathAttention():  # torch's hides its products
         model.refine(inputs, state)
     assert counter.get_total_flops() == evaluation_flops(config)
 

@@ -1,4 +1,4 @@
-"""Import another code's checkpoint into a native folder, and say what was inferred."""
+"""Import another code's checkpoint into a native folder, and print the inferred sizes."""
 
 import argparse
 import json
@@ -8,6 +8,7 @@ from pathlib import Path
 
 import torch
 
+from tiltrm.errors import SettingsError
 from tiltrm.model import describe, load, save
 from tiltrm.model.build import Model, kind_of
 from tiltrm.solving import task_of
@@ -17,14 +18,16 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """`tiltrm import`'s flags."""
     add = parser.add_argument
     add("checkpoint", metavar="CKPT", help="a file of TinyRecursiveModels, nano-trm or HRM")
-    add("--out", type=Path, required=True, metavar="DIR", help="the folder to write")
-    add("--config", metavar="F", help="its JSON or YAML configuration, where not beside it")
-    add("--task", help="sudoku or maze, where the sizes do not tell")
-    add("--json", action="store_true", help="what was inferred, as one object")
+    add("--out", type=Path, required=True, metavar="DIR", help="the new folder for the model")
+    add("--force", action="store_true", help="replace a model that is in DIR")
+    add("--config", metavar="F", help="its JSON or YAML configuration, if it is not beside CKPT")
+    add("--task", help="the model's task, if its sizes fit several or none that is known")
+    add("--json", action="store_true", help="print the inferred sizes as one object")
 
 
 def run(arguments: argparse.Namespace) -> int:
     """Load, save without loss, and describe."""
+    _check_target(arguments.out, arguments.force)
     model = load(arguments.checkpoint, config=arguments.config)
     if arguments.task is not None:
         model.task = task_of(model, arguments.task).name
@@ -43,7 +46,17 @@ def run(arguments: argparse.Namespace) -> int:
     return 0
 
 
+def _check_target(out: Path, force: bool) -> None:
+    """Refuse to replace anything without --force. An empty folder may be filled."""
+    empty = out.is_dir() and not any(out.iterdir())
+    if out.exists() and not empty and not force:
+        raise SettingsError(
+            f"--out must be a new folder, got {out}, which is there; choose another, or replace it "
+            "with --force"
+        )
+
+
 def _fits(model: Model, dtype: torch.dtype) -> bool:
-    """Whether every weight is the same number in this type, so that storing it loses nothing."""
+    """Whether this type holds every weight exactly, so that storing it loses nothing."""
     weights = model.state_dict().values()
     return all(torch.equal(weight, weight.to(dtype).to(weight.dtype)) for weight in weights)

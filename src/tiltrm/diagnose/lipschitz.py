@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 
 from tiltrm.explore.keys import derive, normals
-from tiltrm.model.twin import OpenAttention
+from tiltrm.model.unfused import MathAttention
 
 PROBES = 16  # the paper's
 ITERATIONS = 8
@@ -51,13 +51,13 @@ def local_norm(update: Map, points: Tensor, key: Tensor, iterations: int = ITERA
     Each round is a Jacobian-vector product and its transpose; neither builds J. J v is the
     derivative of J'u by u in the direction v, J'u being linear: so backward passes are enough, and
     the network itself runs once. `update` must have second derivatives: torch's attention is
-    given them here, a fused model by `tiltrm.model.twin.plain_twin`.
+    given them here, a fused model by `tiltrm.model.unfused.unfused_copy`.
     """
     vector = directions(derive(key, torch.arange(len(points))).to(points.device), points)
     stretch = torch.zeros(len(points), device=points.device)
     with torch.enable_grad():
         at = points.detach().requires_grad_()
-        with OpenAttention():
+        with MathAttention():
             out = update(at)
         dual = torch.zeros_like(out).requires_grad_()
         (pulled,) = torch.autograd.grad(out, at, dual, create_graph=True)

@@ -18,7 +18,7 @@ from tiltrm.diagnose.lipschitz import ITERATIONS, PROBES, along, length, local_n
 from tiltrm.diagnose.tube import Tube
 from tiltrm.explore.keys import derive, normals
 from tiltrm.model.base import RecursiveModel, State
-from tiltrm.model.twin import plain_twin
+from tiltrm.model.unfused import unfused_copy
 
 ALPHAS = (0.5, 1.0, 1.5)  # the paper's
 
@@ -66,7 +66,7 @@ class Stability:
         rollouts: int = 4, probes: int = PROBES, iterations: int = ITERATIONS,
     ) -> None:  # fmt: skip
         self.model, self.noises, self.alphas = model, tuple(noises), tuple(alphas)
-        self.twin = plain_twin(model)
+        self.twin = unfused_copy(model)
         self.rollouts, self.probes, self.iterations = rollouts, probes, iterations
         steps = model.inner_steps
         self.tubes = {(n, a): Tube(n, a, steps) for n in self.noises for a in self.alphas}

@@ -8,8 +8,7 @@ from tiltrm.evaluate.options import PLANNED
 from tiltrm.evaluate.subject import Subject
 from tiltrm.model import load
 from tiltrm.model.base import evaluations_per_step
-from tiltrm.model.flops import evaluation_flops
-from tiltrm.model.trm import TRM
+from tiltrm.model.trm import TRM, evaluation_flops
 
 H200 = 4.6e14  # operations a second that exploration reaches there; docs/LOG.md
 OWN = 0.8  # seconds that a job takes whatever its size

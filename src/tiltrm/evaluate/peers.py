@@ -27,7 +27,7 @@ from tiltrm.explore.inputs import device_of
 from tiltrm.explore.plan import Adaptive, Stage
 from tiltrm.explore.search import UNDECIDED, Progress, solve_adaptively
 from tiltrm.explore.stopping import StoppingRule, by_halting, every
-from tiltrm.model.base import RecursiveModel
+from tiltrm.model.base import RecursiveModel, model_info
 from tiltrm.settings import AGREE_AMONG, AGREE_SHARE, HALT_ABOVE
 from tiltrm.solving import parse_guide, plan_views, stopping_rules
 from tiltrm.solving.methods import FIXED
@@ -98,9 +98,8 @@ def _fixed(method: str, case: Case) -> Measurement:
 def _adaptive(method: str, case: Case) -> Measurement:
     """`tiltrm.solve` with its stopping rules. The labels are not looked at."""
     model, settings, plan = case.model, case.settings, plan_of(case.settings)
-    calibrated = getattr(model, "decide_above", None)
     above = settings["halt_above"]
-    if above is None and calibrated is None:
+    if above is None and model_info(model).decide_above is None:
         above = settings.get("uncalibrated_halt_above", HALT_ABOVE)
     rules = stopping_rules(
         model, case.task.is_solved if method == RULES else None, halt_above=above,

@@ -145,7 +145,7 @@ def _fused() -> Callable[[Tensor, Tensor, Tensor, Tensor], Tensor]:
     from tiltrm.kernels import available  # here, since it loads torch's compiler
 
     if available():
-        from tiltrm.kernels.noise import perturbed
+        from tiltrm.kernels.elementwise import perturbed
 
         return perturbed
     return torch.compile(_noisy, dynamic=True) if find_spec("triton") else _noisy

@@ -1,7 +1,8 @@
-"""Channel mixing: the gated product in one kernel, the second product by the vendor's library,
-then residual, norm and (when exploring) keyed noise in one pass over the rows.
+"""Channel mixing: the gated product in one kernel, the second product by the vendor's library, then
+residual and norm in one pass over the rows; and its slopes.
 
-The gate's inputs are never written: of the hidden side only silu(gate) * up reaches memory.
+The gate's inputs are never written: of the hidden side only silu(gate) * up reaches memory. The
+backward pass computes them again, and fuses the steps between the library's large products.
 """
 # ruff: noqa: N803
 # mypy: disable-error-code="no-untyped-def,untyped-decorator"
@@ -12,16 +13,15 @@ import triton.language as tl
 from torch import Tensor
 from triton.tools.tensor_descriptor import TensorDescriptor
 
-from tiltrm.kernels.common import (
+from tiltrm.kernels.launch import (
     LAUNCHES,
     Launch,
+    gate_backward,
     multiprocessors,
     paired_rows,
     sigmoid,
     unpair,
 )
-from tiltrm.kernels.noise import normals
-from tiltrm.kernels.plain import Noise
 
 
 @triton.jit
@@ -30,33 +30,10 @@ def _gated(
     D: tl.constexpr, H: tl.constexpr, ROWS: tl.constexpr, COLUMNS: tl.constexpr,
     DEPTH: tl.constexpr, FAST: tl.constexpr,
 ):  # fmt: skip
-    """silu(x gate) * (x up) for one tile; neighbours share their rows of x through the cache."""
-    tile = tl.program_id(0)
-    blocks: tl.constexpr = H // COLUMNS
-    row = (tile // blocks * ROWS + tl.arange(0, ROWS)).to(tl.int64)[:, None]
-    column = tile % blocks * COLUMNS
-    depth = tl.arange(0, DEPTH)
-    left = x + row * D + depth[None, :]
-    right = gate_up + paired_rows(column, H, COLUMNS)[None, :] * D + depth[:, None]
-    both = tl.zeros((ROWS, 2 * COLUMNS), tl.float32)
-    for k in range(0, D, DEPTH):
-        a = tl.load(left + k, mask=row < rows, other=0.0)
-        both = tl.dot(a, tl.load(right + k), both)
-    gate, up = unpair(both, ROWS, COLUMNS)
-    out = (gate * sigmoid(gate, FAST) * up).to(hidden.dtype.element_ty)
-    tl.store(hidden + row * H + column + tl.arange(0, COLUMNS)[None, :], out, mask=row < rows)
+    """silu(x gate) * (x up), by tensor descriptors; gate_up's rows are paired beforehand.
 
-
-@triton.jit
-def _gated_persistent(
-    x, gate_up, hidden, rows,
-    D: tl.constexpr, H: tl.constexpr, ROWS: tl.constexpr, COLUMNS: tl.constexpr,
-    DEPTH: tl.constexpr, FAST: tl.constexpr,
-):  # fmt: skip
-    """`_gated` with tensor descriptors; gate_up's rows are paired beforehand.
-
-    One program per multiprocessor, its tiles in one flat loop, so that the next tile's loads run
-    under this tile's gate.
+    Each program takes many tiles in one flat loop, so that the next tile's loads run during this
+    tile's gate.
     """
     blocks: tl.constexpr = H // COLUMNS
     tiles = tl.cdiv(rows, ROWS) * blocks
@@ -69,13 +46,9 @@ def _gated_persistent(
         hidden.store([row, column], (gate * sigmoid(gate, FAST) * up).to(hidden.dtype))
 
 
-@triton.jit(do_not_specialize=["site"])
-def _norm(
-    x, out, y, scale, keys, rows, eps, sigma, site,
-    L: tl.constexpr, D: tl.constexpr, ROWS: tl.constexpr, WIDE: tl.constexpr,
-    NOISY: tl.constexpr, FAST: tl.constexpr,
-):  # fmt: skip
-    """y = (x + out) / rms(x + out) + sigma xi, and 1 / rms; xi belongs to (key, site, element)."""
+@triton.jit
+def _norm(x, out, y, scale, rows, eps, D: tl.constexpr, ROWS: tl.constexpr, WIDE: tl.constexpr):
+    """y = (x + out) / rms(x + out), row by row, and 1 / rms."""
     row = (tl.program_id(0) * ROWS + tl.arange(0, ROWS)).to(tl.int64)[:, None]
     column = tl.arange(0, WIDE)[None, :]
     inside = (row < rows) & (column < D)
@@ -83,12 +56,51 @@ def _norm(
     wide += tl.load(out + row * D + column, mask=inside, other=0.0).to(tl.float32)
     inverse = tl.rsqrt(tl.sum(wide * wide, 1, keep_dims=True) / D + eps)
     tl.store(scale + row, inverse, mask=row < rows)
-    wide *= inverse
-    if NOISY:
-        key = tl.load(keys + row // L, mask=row < rows, other=0)
-        counter = (row % L * (D // 4)).to(tl.int32) + tl.arange(0, WIDE // 4)[None, :]
-        wide += sigma * normals(key, site, counter, FAST)
-    tl.store(y + row * D + column, wide.to(y.dtype.element_ty), mask=inside)
+    tl.store(y + row * D + column, (wide * inverse).to(y.dtype.element_ty), mask=inside)
+
+
+@triton.jit
+def _norm_backward(dy, y, scale, dz, rows, D: tl.constexpr, ROWS: tl.constexpr, WIDE: tl.constexpr):
+    """dz = (dy - y mean(dy y)) / rms, row by row."""
+    row = (tl.program_id(0) * ROWS + tl.arange(0, ROWS)).to(tl.int64)[:, None]
+    column = tl.arange(0, WIDE)[None, :]
+    inside = (row < rows) & (column < D)
+    slope = tl.load(dy + row * D + column, mask=inside, other=0.0).to(tl.float32)
+    value = tl.load(y + row * D + column, mask=inside, other=0.0).to(tl.float32)
+    along = tl.sum(slope * value, 1, keep_dims=True) / D
+    inverse = tl.load(scale + row, mask=row < rows, other=0.0)
+    out = inverse * (slope - value * along)
+    tl.store(dz + row * D + column, out.to(dz.dtype.element_ty), mask=inside)
+
+
+@triton.jit
+def _hidden_backward(
+    x, gate_up, down, dz, both, hidden, rows,
+    D: tl.constexpr, H: tl.constexpr, ROWS: tl.constexpr, COLUMNS: tl.constexpr,
+    DEPTH: tl.constexpr, FAST: tl.constexpr,
+):  # fmt: skip
+    """Both products and the gate for one tile: hidden and the slope of (gate | up)."""
+    tile = tl.program_id(0)
+    blocks: tl.constexpr = H // COLUMNS
+    row = (tile // blocks * ROWS + tl.arange(0, ROWS)).to(tl.int64)[:, None]
+    first = tile % blocks * COLUMNS
+    column = first + tl.arange(0, COLUMNS)[None, :]
+    depth = tl.arange(0, DEPTH)
+    pairs = gate_up + paired_rows(first, H, COLUMNS)[None, :] * D + depth[:, None]
+    slope = tl.zeros((ROWS, COLUMNS), tl.float32)
+    for k in range(0, D, DEPTH):
+        a = tl.load(dz + row * D + k + depth[None, :], mask=row < rows, other=0.0)
+        slope = tl.dot(a, tl.load(down + (k + depth)[:, None] * H + column), slope)
+    product = tl.zeros((ROWS, 2 * COLUMNS), tl.float32)
+    for k in range(0, D, DEPTH):
+        a = tl.load(x + row * D + k + depth[None, :], mask=row < rows, other=0.0)
+        product = tl.dot(a, tl.load(pairs + k), product)
+    gate, up = unpair(product, ROWS, COLUMNS)
+    value, dgate, dup = gate_backward(gate, up, slope, FAST)
+    tl.store(hidden + row * H + column, value.to(hidden.dtype.element_ty), mask=row < rows)
+    left = both + row * (2 * H) + column
+    tl.store(left, dgate.to(both.dtype.element_ty), mask=row < rows)
+    tl.store(left + H, dup.to(both.dtype.element_ty), mask=row < rows)
 
 
 def paired(gate_up: Tensor) -> Tensor:
@@ -103,38 +115,71 @@ def gated(x: Tensor, gate_up: Tensor, launch: Launch | None = None) -> Tensor:
     (rows, width), hidden = x.shape, gate_up.shape[0] // 2
     out = torch.empty(rows, hidden, device=x.device, dtype=x.dtype)
     tiles = triton.cdiv(rows, launch.rows) * (hidden // launch.columns)
-    sizes = (rows, width, hidden, launch.rows, launch.columns, launch.depth, launch.gate)
-    options = {"num_warps": launch.warps, "num_stages": launch.stages}
-    if launch.persistent:
-        left = TensorDescriptor.from_tensor(x, [launch.rows, launch.depth])
-        right = TensorDescriptor.from_tensor(paired(gate_up), [2 * launch.columns, launch.depth])
-        store = TensorDescriptor.from_tensor(out, [launch.rows, launch.columns])
-        grid = (min(tiles, launch.persistent * multiprocessors(x)),)
-        _gated_persistent[grid](left, right, store, *sizes, **options)
-    else:
-        _gated[(tiles,)](x, gate_up, out, *sizes, **options)
+    left = TensorDescriptor.from_tensor(x, [launch.rows, launch.depth])
+    right = TensorDescriptor.from_tensor(paired(gate_up), [2 * launch.columns, launch.depth])
+    store = TensorDescriptor.from_tensor(out, [launch.rows, launch.columns])
+    _gated[(min(tiles, launch.persistent * multiprocessors(x)),)](
+        left, right, store, rows, width, hidden,
+        launch.rows, launch.columns, launch.depth, launch.gate,
+        num_warps=launch.warps, num_stages=launch.stages,
+    )  # fmt: skip
     return out
 
 
 def residual_norm(
-    x: Tensor, out: Tensor, eps: float, noise: Noise | None = None, launch: Launch | None = None
+    x: Tensor, out: Tensor, eps: float, launch: Launch | None = None
 ) -> tuple[Tensor, Tensor]:
-    """rms_norm(x + out) [+ sigma xi] and 1 / rms; rows of one trajectory lie together."""
+    """rms_norm(x + out) and 1 / rms, row by row."""
     launch = launch or LAUNCHES["norm"]
     rows, width = x.shape
     y = torch.empty_like(x)
     scale = torch.empty(rows, device=x.device, dtype=torch.float32)
-    keys, site, sigma = noise if noise is not None else (scale, 0, 0.0)
     _norm[(triton.cdiv(rows, launch.rows),)](
-        x, out, y, scale, keys, rows, eps, sigma, site,
-        rows // keys.shape[0], width, launch.rows, triton.next_power_of_2(width),
-        noise is not None, launch.gate, num_warps=launch.warps,
+        x, out, y, scale, rows, eps, width, launch.rows, triton.next_power_of_2(width),
+        num_warps=launch.warps,
     )  # fmt: skip
     return y, scale
 
 
-def forward(
-    x: Tensor, gate_up: Tensor, down: Tensor, eps: float, noise: Noise | None = None
-) -> tuple[Tensor, Tensor]:
+def forward(x: Tensor, gate_up: Tensor, down: Tensor, eps: float) -> tuple[Tensor, Tensor]:
     """The mixed channels (row, channel) and 1 / rms (row,), float32."""
-    return residual_norm(x, gated(x, gate_up) @ down.T, eps, noise)
+    return residual_norm(x, gated(x, gate_up) @ down.T, eps)
+
+
+def norm_backward(dy: Tensor, y: Tensor, scale: Tensor) -> Tensor:
+    """The slope of x in y = x / rms(x), given y and 1 / rms."""
+    launch = LAUNCHES["norm"]
+    rows, width = y.shape
+    dz = torch.empty_like(y)
+    _norm_backward[(triton.cdiv(rows, launch.rows),)](
+        dy, y, scale, dz, rows, width, launch.rows, triton.next_power_of_2(width),
+        num_warps=launch.warps,
+    )  # fmt: skip
+    return dz
+
+
+def hidden_backward(
+    x: Tensor, gate_up: Tensor, down: Tensor, dz: Tensor, launch: Launch | None = None
+) -> tuple[Tensor, Tensor]:
+    """The slope of (gate | up), and hidden."""
+    launch = launch or LAUNCHES["gated backward"]
+    (rows, width), hidden = x.shape, down.shape[1]
+    both = torch.empty(rows, 2 * hidden, device=x.device, dtype=x.dtype)
+    slope = torch.empty(rows, hidden, device=x.device, dtype=x.dtype)
+    tiles = triton.cdiv(rows, launch.rows) * (hidden // launch.columns)
+    _hidden_backward[(tiles,)](
+        x, gate_up, down, dz, both, slope, rows, width, hidden,
+        launch.rows, launch.columns, launch.depth, launch.gate,
+        num_warps=launch.warps, num_stages=launch.stages,
+    )  # fmt: skip
+    return both, slope
+
+
+def backward(
+    dy: Tensor, x: Tensor, gate_up: Tensor, down: Tensor, y: Tensor, scale: Tensor
+) -> tuple[Tensor, Tensor, Tensor]:
+    """The slopes of x, gate_up and down, from the outputs of `forward`."""
+    dz = norm_backward(dy, y, scale)
+    both, hidden = hidden_backward(x, gate_up, down, dz)
+    dgate_up, ddown = both.T @ x, dz.T @ hidden
+    return dz.addmm_(both, gate_up), dgate_up, ddown

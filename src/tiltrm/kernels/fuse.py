@@ -1,6 +1,5 @@
-"""Make a model use the fused functions, and undo it; names of parameters stay as they are."""
+"""Make a model use the fused functions. The names of its parameters stay as they are."""
 
-from collections.abc import Mapping
 from typing import TypeVar
 
 from torch import Tensor, nn
@@ -9,7 +8,7 @@ from tiltrm.kernels.dispatch import add_inputs, attend, mix_channels, mix_tokens
 from tiltrm.model.layers import Block
 from tiltrm.model.trm import Network
 
-Model = TypeVar("Model", bound=nn.Module)
+AnyModule = TypeVar("AnyModule", bound=nn.Module)
 
 
 class FusedBlock(Block):
@@ -38,27 +37,20 @@ class FusedNetwork(Network):
         return a + b if inputs is None else add_inputs(a, b, inputs)
 
 
-PLAIN: dict[type, type] = {kind: kind.plain for kind in (FusedBlock, FusedNetwork)}
-FUSED = {plain: fused for fused, plain in PLAIN.items()}
+FUSED: dict[type, type] = {kind.plain: kind for kind in (FusedBlock, FusedNetwork)}
 
 
-def fuse(model: Model) -> Model:
-    """Give every Block and Network of the model its fused class, in place. See test_fuse.py."""
-    return _exchange(model, FUSED)
+def fuse(model: AnyModule) -> AnyModule:
+    """Give every Block and Network of the model its fused class, in place.
 
-
-def unfuse(model: Model) -> Model:
-    """The inverse of `fuse`."""
-    return _exchange(model, PLAIN)
+    `tiltrm.model.unfused.unfuse` is the inverse. Proved by tests/kernels/test_fuse.py.
+    """
+    for module in model.modules():
+        module.__class__ = FUSED.get(type(module), type(module))
+    return model
 
 
 def fused(model: nn.Module) -> bool:
-    """Whether every Block of the model is a fused one, and there is one."""
+    """Whether the model has Blocks, and each of them is fused."""
     kinds = {type(module) for module in model.modules() if isinstance(module, Block)}
     return kinds == {FusedBlock}
-
-
-def _exchange(model: Model, classes: Mapping[type, type]) -> Model:
-    for module in model.modules():
-        module.__class__ = classes.get(type(module), type(module))
-    return model

@@ -10,15 +10,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from tiltrm.kernels import (
-    attention,
-    channels,
-    channels_backward,
-    noise,
-    tokens,
-    tokens_backward,
-)
-from tiltrm.kernels.plain import Noise
+from tiltrm.kernels import channels, rotary, tokens
 
 
 @torch.library.custom_op("tiltrm::mix_tokens", mutates_args=())
@@ -30,7 +22,7 @@ def mix_tokens(x: Tensor, gate_up: Tensor, down: Tensor, eps: float) -> tuple[Te
 def mix_tokens_backward(
     dy: Tensor, x: Tensor, gate_up: Tensor, down: Tensor, y: Tensor, scale: Tensor
 ) -> tuple[Tensor, Tensor, Tensor]:
-    return tokens_backward.backward(dy.contiguous(), x, gate_up, down, y, scale)
+    return tokens.backward(dy.contiguous(), x, gate_up, down, y, scale)
 
 
 @torch.library.custom_op("tiltrm::mix_channels", mutates_args=())
@@ -42,29 +34,17 @@ def mix_channels(x: Tensor, gate_up: Tensor, down: Tensor, eps: float) -> tuple[
 def mix_channels_backward(
     dy: Tensor, x: Tensor, gate_up: Tensor, down: Tensor, y: Tensor, scale: Tensor
 ) -> tuple[Tensor, Tensor, Tensor]:
-    return channels_backward.backward(dy.contiguous(), x, gate_up, down, y, scale)
-
-
-@torch.library.custom_op("tiltrm::mix_channels_noisy", mutates_args=())
-def mix_channels_noisy(
-    x: Tensor, gate_up: Tensor, down: Tensor, eps: float, keys: Tensor, site: int, sigma: float
-) -> Tensor:
-    return channels.forward(x, gate_up, down, eps, Noise(keys, site, sigma))[0]
-
-
-@torch.library.custom_op("tiltrm::add_noise", mutates_args={"x"})
-def add_noise(x: Tensor, keys: Tensor, site: int, sigma: float) -> None:
-    noise.add(x, Noise(keys, site, sigma))
+    return channels.backward(dy.contiguous(), x, gate_up, down, y, scale)
 
 
 @torch.library.custom_op("tiltrm::rotate_", mutates_args={"qkv"})
 def rotate_(qkv: Tensor, cos: Tensor, sin: Tensor) -> None:
-    attention.rotate_(qkv, cos, sin)
+    rotary.rotate_(qkv, cos, sin)
 
 
 @torch.library.custom_op("tiltrm::split_heads", mutates_args=())
 def split_heads(qkv: Tensor, cos: Tensor, sin: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-    return attention.split(qkv, cos, sin)
+    return rotary.split(qkv, cos, sin)
 
 
 @torch.library.custom_op("tiltrm::split_heads_backward", mutates_args=())
@@ -72,7 +52,7 @@ def split_heads_backward(
     query: Tensor, key: Tensor, value: Tensor, cos: Tensor, sin: Tensor
 ) -> Tensor:
     slopes = query.contiguous(), key.contiguous(), value.contiguous()
-    return attention.split_backward(slopes, cos, sin)
+    return rotary.split_backward(slopes, cos, sin)
 
 
 @torch.library.custom_op("tiltrm::residual_norm", mutates_args=())
@@ -82,7 +62,7 @@ def residual_norm(x: Tensor, out: Tensor, eps: float) -> tuple[Tensor, Tensor]:
 
 @torch.library.custom_op("tiltrm::residual_norm_backward", mutates_args=())
 def residual_norm_backward(dy: Tensor, y: Tensor, scale: Tensor) -> Tensor:
-    return channels_backward.norm_backward(dy.contiguous(), y, scale)
+    return channels.norm_backward(dy.contiguous(), y, scale)
 
 
 @mix_tokens.register_fake
@@ -93,13 +73,6 @@ def _(x: Tensor, gate_up: Tensor, down: Tensor, eps: float) -> tuple[Tensor, Ten
 @mix_channels.register_fake
 def _(x: Tensor, gate_up: Tensor, down: Tensor, eps: float) -> tuple[Tensor, Tensor]:
     return torch.empty_like(x), x.new_empty((x.shape[0],), dtype=torch.float32)
-
-
-@mix_channels_noisy.register_fake
-def _(
-    x: Tensor, gate_up: Tensor, down: Tensor, eps: float, keys: Tensor, site: int, sigma: float
-) -> Tensor:
-    return torch.empty_like(x)
 
 
 @split_heads.register_fake

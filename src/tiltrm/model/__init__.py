@@ -1,6 +1,13 @@
 """Recursive models behind one Protocol, and the checkpoints that hold them."""
 
-from tiltrm.model.base import RecursiveModel, State, evaluations_per_step, step
+from tiltrm.model.base import (
+    ModelInfo,
+    RecursiveModel,
+    State,
+    evaluations_per_step,
+    model_info,
+    step,
+)
 from tiltrm.model.checkpoint import bundled, describe, load, save
 from tiltrm.model.hrm import HRM, HRMConfig
 from tiltrm.model.trm import TRM, TRMConfig
@@ -9,6 +16,7 @@ __all__ = [
     "HRM",
     "TRM",
     "HRMConfig",
+    "ModelInfo",
     "RecursiveModel",
     "State",
     "TRMConfig",
@@ -16,6 +24,7 @@ __all__ = [
     "describe",
     "evaluations_per_step",
     "load",
+    "model_info",
     "save",
     "step",
 ]

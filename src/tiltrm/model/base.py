@@ -1,5 +1,6 @@
-"""What the explorer needs of a model: six small functions and a few sizes."""
+"""The contract between models and the explorer: six functions, four sizes, optional knowledge."""
 
+from collections.abc import Sequence
 from typing import NamedTuple, Protocol
 
 from torch import Tensor
@@ -16,6 +17,7 @@ class RecursiveModel(Protocol):
     """A frozen recursive reasoner. Leading dimensions are free and broadcast.
 
     One *evaluation* is one call of `refine` or `answer` for one puzzle and one particle.
+    A model may also have the attributes of `ModelInfo`; read them with `model_info`.
     """
 
     @property
@@ -51,6 +53,26 @@ class RecursiveModel(Protocol):
 
     def halt_logit(self, answer: Tensor) -> Tensor:
         """The Q-head: (..., position, width) -> (...), float32."""
+
+
+class ModelInfo(NamedTuple):
+    """Optional attributes of a model, and their values for a model that lacks them."""
+
+    task: str = ""  # a name of `tiltrm.tasks`; "": unknown
+    decide_above: float | None = (
+        None  # an answer with a higher halt logit stops; None: uncalibrated
+    )
+    decide_settled: bool = False  # whether it must also equal the answer of the step before
+    import_notes: Sequence[str] = ()  # assumptions of the importer
+
+
+def model_info(model: RecursiveModel) -> ModelInfo:
+    """The optional attributes of any model, with the defaults of `ModelInfo` for missing ones.
+
+    Proved by tests/model/test_base.py.
+    """
+    names = [name for name in ModelInfo._fields if hasattr(model, name)]
+    return ModelInfo(**{name: getattr(model, name) for name in names})
 
 
 def step(model: RecursiveModel, inputs: Tensor, state: State) -> State:

@@ -1,4 +1,4 @@
-"""A model from its sizes and its tensors: every size checked, every wrong tensor named."""
+"""A model from its sizes and tensors. Sizes are checked, and errors name every wrong tensor."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import fields
@@ -10,7 +10,6 @@ from torch import Tensor
 
 from tiltrm.errors import CheckpointError, SettingsError
 from tiltrm.model.hrm import HRM, HRMConfig
-from tiltrm.model.layers import rotary_table
 from tiltrm.model.trm import TRM, TRMConfig
 
 Model = TRM | HRM
@@ -34,7 +33,7 @@ def sizes(kind: str, values: Mapping[str, object]) -> TRMConfig:
     unknown = sorted(str(name) for name in values if name not in known)
     if unknown:
         raise SettingsError(
-            f"expected sizes named {', '.join(known)}, got {', '.join(unknown)}; remove or mend it"
+            f"expected sizes named {', '.join(known)}, got {', '.join(unknown)}; correct it"
         )
     checked: dict[str, Any] = {n: _checked(n, known[n], value) for n, value in values.items()}
     return config(**checked)
@@ -45,16 +44,18 @@ def _checked(name: str, kind: object, value: object) -> float:
         if isinstance(value, bool):
             return value
         raise SettingsError(
-            f"{name} must be true or false, got {repr(value)}; mend the configuration"
+            f"{name} must be true or false, got {repr(value)}; correct the configuration"
         )
     accepted = int if kind is int else (int, float)
     if isinstance(value, bool) or not isinstance(value, accepted):
         number = "a whole number" if kind is int else "a number"
-        raise SettingsError(f"{name} must be {number}, got {repr(value)}; mend the configuration")
+        raise SettingsError(
+            f"{name} must be {number}, got {repr(value)}; correct the configuration"
+        )
     positive = value > 0 or kind is int  # the config knows the lower bounds of whole numbers
     if not (positive and value <= LIMITS[name]):  # so that NaN fails too
         raise SettingsError(
-            f"{name} must be above 0 and at most {LIMITS[name]:g}, got {repr(value)}; mend it"
+            f"{name} must be above 0 and at most {LIMITS[name]:g}, got {repr(value)}; correct it"
         )
     return value
 
@@ -85,9 +86,10 @@ def assemble(
             "choose another dtype or device"
         ) from error
     model.load_state_dict(held, assign=True)
-    if config.rotary:  # not stored, and kept in float32 whatever the weights are in
-        cos, sin = rotary_table(config.positions, config.width // config.heads, config.rotary_theta)
-        model.cos, model.sin = cos.to(device), sin.to(device)
+    if (
+        model.cos is not None and model.sin is not None
+    ):  # not stored; float32 for weights of any type
+        model.cos, model.sin = model.cos.to(device), model.sin.to(device)
     return model.eval().requires_grad_(False)
 
 

@@ -1,6 +1,7 @@
-"""Loading a model by name or path, whoever wrote it; saving one."""
+"""Loading a model by name or path, in any known format; saving one."""
 
 import os
+from collections.abc import Mapping
 from pathlib import Path
 
 import torch
@@ -8,8 +9,6 @@ import torch
 from tiltrm.errors import CheckpointError, DeviceError, SettingsError
 from tiltrm.model.build import Model
 from tiltrm.model.describe import describe
-from tiltrm.model.importers import import_checkpoint
-from tiltrm.model.importers.settings import Source
 from tiltrm.model.native import CONFIG, is_native_file, load_folder, save
 
 __all__ = ["bundled", "describe", "load", "save"]
@@ -23,16 +22,25 @@ def bundled() -> list[str]:
 
 
 def load(
-    source: str | os.PathLike[str], *, config: Source | None = None,
-    device: str | torch.device = "cpu", dtype: torch.dtype | None = None,
+    source: str | os.PathLike[str], *,
+    config: str | os.PathLike[str] | Mapping[str, object] | None = None,
+    device: str | torch.device = "cpu", dtype: torch.dtype | None = None, fuse: bool | None = None,
 ) -> Model:  # fmt: skip
     """A frozen model: a bundled name, a native folder, or a peer's checkpoint.
 
-    A bundled name wins over a folder of that name (write ./name for the folder). `config` is for
-    a peer's checkpoint: a mapping, or the path of a JSON or YAML file. Without it the settings
-    inside the checkpoint are taken, else config.json or all_config.yaml beside it; what they do
-    not say is inferred from the tensors, and what those do not show is in `model.import_notes`.
-    `dtype` is bfloat16 on CUDA and float32 elsewhere, unless given.
+    Args:
+        source: A bundled name wins over a folder of that name (write ./name for the folder).
+        config: For a peer's checkpoint: a mapping, or the path of a JSON or YAML file. Without it
+            the settings inside the checkpoint are used, else config.json or all_config.yaml beside
+            it. Missing sizes are inferred from the tensors; `model.import_notes` lists the
+            assumptions.
+        device: Where the weights go.
+        dtype: Of the weights; bfloat16 on CUDA and float32 elsewhere, unless given.
+        fuse: Whether the layers run as fused kernels (`tiltrm.kernels`). None: on CUDA, where
+            Triton and the GPU can run them.
+
+    Proved by tests/model/test_native.py, tests/model/test_importers.py and
+    tests/kernels/test_fuse.py::test_load_fuses_where_the_kernels_run.
     """
     where = _device(device)
     held = dtype or (torch.bfloat16 if where.type == "cuda" else torch.float32)
@@ -45,8 +53,26 @@ def load(
                 f"a config goes with the checkpoints of other codes, but {path} has its own "
                 f"{CONFIG}; leave the config out"
             )
-        return load_folder(path if path.is_dir() else path.parent, where, held)
-    return import_checkpoint(path, config, where, held)
+        return _fused(load_folder(path if path.is_dir() else path.parent, where, held), where, fuse)
+    from tiltrm.model.importers import import_checkpoint  # here: native models do not need it
+
+    given = config if config is None or isinstance(config, Mapping) else Path(config)
+    return _fused(import_checkpoint(path, given, where, held), where, fuse)
+
+
+def _fused(model: Model, device: torch.device, wanted: bool | None) -> Model:
+    """The model with fused layers where `load` says so."""
+    if wanted is False or (wanted is None and device.type != "cuda"):
+        return model
+    from tiltrm import kernels  # here: it imports torch's compiler, which takes a second or more
+
+    runs = kernels.available() and (device.type == "cuda" or kernels.interpreted())
+    if wanted and not runs:
+        raise DeviceError(
+            f"fuse=True needs Triton and a GPU of Hopper's kind or newer, got {device}; "
+            "leave fuse out"
+        )
+    return kernels.fuse(model) if runs else model
 
 
 def _locate(source: str | os.PathLike[str]) -> Path:

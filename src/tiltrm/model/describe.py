@@ -6,7 +6,7 @@ from tiltrm.model.hrm import HRM
 
 
 def describe(model: Model) -> str:
-    """A few lines for a person: what the model is, its sizes, and what was assumed of it."""
+    """A few lines for a person: the kind of model, its sizes, and the importer's assumptions."""
     config = model.config
     mixing = "token mixing" if config.token_mixing else f"attention with {config.heads} heads"
     positions = "rotary" if config.rotary else "learned" if config.learned_positions else "no"

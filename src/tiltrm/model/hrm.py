@@ -32,10 +32,10 @@ class HRM(Recursive):
 
     The public code runs the same sequence, `cycles` times (`inner_steps` of L, one of H).
 
-    The Q-head has two outputs. `halt_logit` is the first one alone: it was trained to say
-    whether the answer is right, which is what a guide and a threshold need. HRM's own rule for
-    stopping, halt > continue, asks whether going on pays; the difference is near 0 for a hopeless
-    state as well as for a solved one, so it cannot rank particles.
+    The Q-head has two outputs. `halt_logit` is the first one alone: it was trained to predict
+    whether the answer is right, as a guide and a threshold need. HRM's own rule stops when halt >
+    continue, that is, when further steps do not pay; the difference is near 0 for a hopeless state
+    as well as for a solved one, so it cannot rank particles.
     Proved by tests/model/test_reference.py::test_hrm_step.
     """
 

@@ -1,16 +1,15 @@
-"""The native format: a folder with the weights, what they are, and where they come from.
+"""The native format: a folder with `model.safetensors`, `config.json` and `CARD.md`.
 
-`model.safetensors` holds the weights, `config.json` the manifest below, `CARD.md` a text. The
-manifest has the weights' checksum, so that a save which was cut off, or weights of another
-model, are noticed.
+`config.json` holds the manifest below, `CARD.md` a text for people. The manifest has the weights'
+checksum, so that an interrupted save, or weights of another model, are noticed.
 """
 
 import hashlib
 import json
 import os
 import shutil
-import tempfile
-from collections.abc import Mapping
+import uuid
+from collections.abc import Callable, Mapping
 from copy import copy
 from dataclasses import asdict, dataclass, fields, replace
 from pathlib import Path
@@ -24,23 +23,22 @@ from safetensors.torch import save_file
 from tiltrm.errors import CheckpointError
 from tiltrm.model.build import CONFIGS, Model, assemble, kind_of, sizes
 from tiltrm.model.describe import describe
-from tiltrm.model.importers.settings import read
 
 WEIGHTS, CONFIG, CARD = "model.safetensors", "config.json", "CARD.md"
 
 
 @dataclass(frozen=True)
 class Manifest:
-    """What config.json says. An unknown name fails, so that a misspelt one is not passed over."""
+    """The contents of config.json. An unknown name is an error, so that typing errors are seen."""
 
     kind: str  # trm or hrm
     task: str  # sudoku, maze, or "" where unknown
     dtype: str  # of the stored weights
     checksum: str  # SHA-256 of model.safetensors
     sizes: dict[str, object]
-    decide_above: float | None = None  # a halt logit above which an answer counts as decided
-    notes: list[str] | None = None  # what an importer had to assume
-    decide_settled: bool = False  # and only if it is the answer of one outer step before
+    decide_above: float | None = None  # as in `tiltrm.model.base.ModelInfo`
+    notes: list[str] | None = None  # assumptions of the importer
+    decide_settled: bool = False
 
 
 def save(
@@ -50,9 +48,9 @@ def save(
     """Write a native folder. Files of other names in it are left alone.
 
     A new folder appears whole. In an existing one each file is replaced whole, the manifest last,
-    and the checksum tells a reader who comes in between. `task` and `decide_above` replace the
-    model's own where given, this threshold being for settled answers (`tiltrm.solving.calibrate`);
-    `dtype` None stores the weights as they are.
+    so that a reader in between sees a wrong checksum. `task` and `decide_above`, if given, replace
+    the model's own; this threshold is for settled answers (`tiltrm.solving.calibrate`). `dtype`
+    None stores the weights as they are.
     Proved by tests/model/test_native.py.
     """
     try:
@@ -71,7 +69,8 @@ def save(
 def _write(model: Model, target: Path, card: str, dtype: torch.dtype | None) -> Path:
     target.parent.mkdir(parents=True, exist_ok=True)
     beside = target if target.is_dir() else target.parent  # a folder may be a disk of its own
-    draft = Path(tempfile.mkdtemp(prefix=f".{target.name}-", dir=beside))
+    draft = beside / f".{target.name}-{uuid.uuid4().hex[:8]}"
+    draft.mkdir()
     try:
         stored = {n: t.detach().cpu().to(dtype or t.dtype) for n, t in model.state_dict().items()}
         save_file({name: tensor.contiguous() for name, tensor in stored.items()}, draft / WEIGHTS)
@@ -88,7 +87,7 @@ def _write(model: Model, target: Path, card: str, dtype: torch.dtype | None) -> 
         text = card or f"# {target.name}\n\n{describe(model)}\n"
         (draft / CARD).write_text(text, encoding="utf-8")
         (draft / CONFIG).write_text(_text(manifest), encoding="utf-8")
-        draft.chmod(0o755)  # it was made private
+        shutil.copymode(draft / CARD, draft / WEIGHTS)  # safetensors writes 0600, not the umask's
         if target.exists():
             for name in (WEIGHTS, CARD, CONFIG):
                 os.replace(draft / name, target / name)
@@ -100,8 +99,8 @@ def _write(model: Model, target: Path, card: str, dtype: torch.dtype | None) -> 
 
 
 def recalibrate(folder: Path, above: float) -> None:
-    """Another threshold for settled answers of a native folder's model; nothing else changes."""
-    manifest = _manifest(read(folder / CONFIG), folder)
+    """Store another threshold for settled answers in a native folder; nothing else changes."""
+    manifest = _manifest(read_mapping(folder / CONFIG), folder)
     draft = folder / f".{CONFIG}.new"
     changed = replace(manifest, decide_above=above, decide_settled=True)
     try:
@@ -121,7 +120,26 @@ def _text(manifest: Manifest) -> str:
 def is_native_file(path: Path) -> bool:
     """Whether a file is the weights of a native folder."""
     config = path.parent / CONFIG
-    return path.name == WEIGHTS and config.is_file() and {"kind", "sizes"} <= set(read(config))
+    return (
+        path.name == WEIGHTS and config.is_file() and {"kind", "sizes"} <= {*read_mapping(config)}
+    )
+
+
+def read_mapping(path: Path, parse: Callable[[str], object] = json.loads) -> Mapping[str, object]:
+    """The mapping in a configuration file, JSON unless another parser is given."""
+    try:
+        values = parse(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError, RecursionError) as error:
+        raise CheckpointError(
+            f"expected a JSON or YAML configuration in {path}, got {type(error).__name__}; "
+            "correct the file or give another"
+        ) from error
+    if not isinstance(values, Mapping) or not values:
+        raise CheckpointError(
+            f"expected a mapping of settings in {path}, got {repr(values)}; "
+            "correct the file or give another"
+        )
+    return values
 
 
 def load_folder(folder: Path, device: torch.device, dtype: torch.dtype) -> Model:
@@ -132,7 +150,7 @@ def load_folder(folder: Path, device: torch.device, dtype: torch.dtype) -> Model
             f"expected {CONFIG} and {WEIGHTS} in the folder {folder}, got no {absent[0]}; "
             "for another code's checkpoint give the file itself"
         )
-    manifest = _manifest(read(folder / CONFIG), folder)
+    manifest = _manifest(read_mapping(folder / CONFIG), folder)
     try:
         data = (folder / WEIGHTS).read_bytes()
         tensors = load_tensors(data)
@@ -166,13 +184,13 @@ def _manifest(values: Mapping[str, object], folder: Path) -> Manifest:
     if unknown or absent:
         raise CheckpointError(
             f"expected the names {', '.join(known)} in {folder / CONFIG}, got unknown "
-            f"{', '.join(unknown) or 'none'} and missing {', '.join(absent) or 'none'}; mend it"
+            f"{', '.join(unknown) or 'none'} and missing {', '.join(absent) or 'none'}; correct it"
         )
     manifest = Manifest(**values)  # type: ignore[arg-type]  # checked next
     wrong = [name for name, right in _types(manifest).items() if not right]
     if wrong:
         got = ", ".join(f"{name} = {repr(values[name])}" for name in wrong)
-        raise CheckpointError(f"expected other values in {folder / CONFIG} than {got}; mend it")
+        raise CheckpointError(f"expected other values in {folder / CONFIG} than {got}; correct it")
     return manifest
 
 

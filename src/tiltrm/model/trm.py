@@ -9,7 +9,14 @@ from torch import Tensor, nn
 
 from tiltrm.errors import SettingsError
 from tiltrm.model.base import State
-from tiltrm.model.layers import Block, linear, lookup, rotary_table, truncated_normal_
+from tiltrm.model.layers import (
+    Block,
+    linear,
+    lookup,
+    multiple_of,
+    rotary_table,
+    truncated_normal_,
+)
 
 
 @dataclass(frozen=True)
@@ -46,6 +53,21 @@ class TRMConfig:
         return self.prefix + self.cells
 
 
+def evaluation_flops(config: TRMConfig, layers: int | None = None) -> int:
+    """Floating-point operations of the matrix products in one evaluation, two per multiply-add.
+
+    Proved by tests/model/test_reference.py::test_operations_are_counted_as_torch_counts_them.
+    """
+    positions, width = config.positions, config.width
+    hidden = multiple_of(config.expansion * width * 2 / 3, 256)
+    total = 2 * positions * 3 * width * hidden
+    if config.token_mixing:
+        total += 2 * width * 3 * positions * multiple_of(config.expansion * positions * 2 / 3, 256)
+    else:
+        total += 2 * positions * 4 * width * width + 4 * positions * positions * width
+    return total * (config.layers if layers is None else layers)
+
+
 class Network(nn.Module):
     """f_theta of the paper: blocks applied to the sum of its arguments."""
 
@@ -74,12 +96,10 @@ class Network(nn.Module):
 
 
 class Recursive(nn.Module):
-    """What TRM and HRM have in common: embedding, initial state, heads.
+    """The parts that TRM and HRM share: embedding, initial state, heads.
 
-    `scale` shrinks the initial matrices of the network; 1 is the published start.
-    A loaded model knows its `task` ("" where unknown), the halt logit `decide_above` which its
-    answer counts as decided (None until calibrated) and whether it must be settled for that, and
-    what its importer had to assume.
+    Subclasses take a `scale` of the network's initial matrices; 1 is the published start.
+    `task`, `decide_above`, `decide_settled` and `import_notes` are those of `ModelInfo`.
     """
 
     cos: Tensor | None
@@ -192,7 +212,7 @@ class TRM(Recursive):
 def windowed(model: TRM, side: int) -> TRM:
     """The same weights for a square window of `side` x `side` cells of the model's grid.
 
-    Its cells have the rotary angles of the upper left corner of the whole grid.
+    The cells of the window have the rotary angles of the grid's upper left corner.
     Proved by tests/train/test_window.py::test_a_window_is_the_model_with_the_rest_unseen.
     """
     config = model.config

@@ -11,7 +11,7 @@ from torch import Tensor
 from tiltrm.errors import PuzzleError, SettingsError
 from tiltrm.explore.search import Progress, Watch, run_search
 from tiltrm.model import load
-from tiltrm.model.base import RecursiveModel
+from tiltrm.model.base import RecursiveModel, model_info
 from tiltrm.settings import ADAPTIVE
 from tiltrm.solving.methods import build_search, task_of
 from tiltrm.solving.solution import PuzzleRecord, Solution, puzzle_record
@@ -44,7 +44,7 @@ def solve(
     if isinstance(model, str | PathLike):
         model = load(model)
     search = build_search(model, task, method=method, **settings)
-    named = task or getattr(model, "task", "")
+    named = task or model_info(model).task
     own = task_of(model, task) if named or not isinstance(puzzles, Tensor) else None
     if not isinstance(puzzles, Tensor):
         assert own is not None

@@ -23,7 +23,7 @@ from tiltrm.explore.guides import Guide, Score
 from tiltrm.explore.inputs import device_of
 from tiltrm.explore.search import StagedSearch, adaptive_search, fixed_search
 from tiltrm.explore.stopping import StoppingRule, by_agreement, by_halting, by_rules
-from tiltrm.model.base import RecursiveModel
+from tiltrm.model.base import RecursiveModel, model_info
 from tiltrm.settings import (
     ADAPTIVE,
     AGREE_AMONG,
@@ -76,7 +76,7 @@ def build_search(
 
 def task_of(model: RecursiveModel, task: Task | str | None = None) -> Task:
     """The task, or the model's own; SettingsError where it is unknown or does not fit."""
-    named = task or getattr(model, "task", "")
+    named = task or model_info(model).task
     if not named:
         raise SettingsError(
             "expected a model that names its task, got one that does not; name the task"
@@ -96,7 +96,7 @@ def _named_task(model: RecursiveModel, task: Task | str | None) -> Task | str:
     """The task or its name, perhaps an unknown one; "" where neither is given."""
     if task and not isinstance(task, str):
         return task_of(model, task)
-    return task or str(getattr(model, "task", ""))
+    return task or model_info(model).task
 
 
 def exploration_for(
@@ -123,9 +123,9 @@ def stopping_rules(
     """
     if is_solved is not None:
         return {"rules": by_rules(is_solved)}
-    calibrated = getattr(model, "decide_above", None)
-    above = next((v for v in (halt_above, calibrated) if v is not None), HALT_ABOVE)
-    settled = calibrated is None or getattr(model, "decide_settled", False)
+    info = model_info(model)
+    above = next((v for v in (halt_above, info.decide_above) if v is not None), HALT_ABOVE)
+    settled = info.decide_above is None or info.decide_settled
     return {
         "halting": by_halting(model, above, settled=settled),
         "agreement": by_agreement(agree_share, agree_among),

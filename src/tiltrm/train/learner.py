@@ -10,8 +10,7 @@ from tiltrm import kernels
 from tiltrm.data import Puzzles
 from tiltrm.errors import SettingsError
 from tiltrm.model.base import State, evaluations_per_step
-from tiltrm.model.flops import evaluation_flops
-from tiltrm.model.trm import TRM, Network, windowed
+from tiltrm.model.trm import TRM, Network, evaluation_flops, windowed
 from tiltrm.train import batches, carry, distributed, optimiser
 from tiltrm.train.carry import Carry
 from tiltrm.train.distributed import World

@@ -11,7 +11,7 @@ from tiltrm.data import Puzzles
 from tiltrm.errors import DeviceError, SettingsError
 from tiltrm.model import native
 from tiltrm.model.base import evaluations_per_step
-from tiltrm.model.flops import evaluation_flops
+from tiltrm.model.trm import evaluation_flops
 from tiltrm.train import card, distributed, guard, keep, monitor, state
 from tiltrm.train.board import Board
 from tiltrm.train.learner import Learner, statistics

@@ -1,5 +1,79 @@
-"""Checkpoints of TinyRecursiveModels, nano-trm and HRM, read into tiltrm's own models."""
+"""Checkpoints of TinyRecursiveModels, nano-trm and HRM, read into tiltrm's own models.
 
-from tiltrm.model.importers.run import import_checkpoint
+`files` reads the checkpoint and its configuration, `peers` knows the names that each code gives to
+tensors and settings, `sizes` works out the model's sizes. `tiltrm.load` imports this package only
+for a checkpoint of another code.
+"""
+
+from collections.abc import Mapping
+from pathlib import Path
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from tiltrm.model.build import Model, assemble, is_plain
+from tiltrm.model.hrm import HRMConfig
+from tiltrm.model.importers.files import SECTIONS, find_settings, read_checkpoint
+from tiltrm.model.importers.peers import IGNORED, recognise
+from tiltrm.model.importers.sizes import ImportContext, PeerSettings, infer_sizes, task_of
+from tiltrm.model.trm import TRMConfig
 
 __all__ = ["import_checkpoint"]
+
+
+def import_checkpoint(
+    path: Path, config: Path | Mapping[str, object] | None, device: torch.device, dtype: torch.dtype
+) -> Model:
+    """The model in a checkpoint of another code. `model.import_notes` lists the assumptions."""
+    contents = read_checkpoint(path)
+    peer = recognise(contents.tensors, str(path))
+    weights = {n: t for n, t in contents.tensors.items() if not n.endswith(IGNORED)}
+    tensors = {peer.ours(name): tensor for name, tensor in weights.items()}
+    settings = PeerSettings(*find_settings(path, config, contents.settings))
+    notes = [f"read from a checkpoint of {peer.name}", *contents.notes]
+    sizes = infer_sizes(ImportContext(path.name, peer, tensors, settings, notes))
+    if isinstance(config, Mapping):
+        used = {name for names in peer.settings.values() for name in names}
+        unused = sorted(set(map(str, config)) - used - {*SECTIONS, "no_ACT_continue"})
+        notes += [f"{', '.join(unused)} of config= have no effect on the model"] if unused else []
+    if peer.kind == "trm" and settings.flag("no_ACT_continue") is False:
+        notes.append("trained with no_ACT_continue=false; its 'continue' output is left out")
+    held = {peer.ours(name): contents.file_names[name] for name in weights}
+    model = assemble(
+        sizes, _converted(tensors, sizes, notes), source=str(path), device=device, dtype=dtype,
+        named=lambda name: held.get(name) or peer.theirs(name),
+    )  # fmt: skip
+    model.task = task_of(sizes.cells, sizes.vocabulary)
+    model.import_notes = notes
+    return model
+
+
+def _converted(tensors: dict[str, Tensor], sizes: TRMConfig, notes: list[str]) -> dict[str, Tensor]:
+    """The tensors in tiltrm's shapes. One that cannot be converted is left for `assemble` to name.
+
+    The puzzle embedding of identifier 0 (the blank one) is cut into prefix positions, the end
+    filled with zeros. A TRM reads only the first output of its Q-head.
+    """
+    converted = dict(tensors)
+    rows, numbers = _matrix(tensors.get("prefix"))
+    spare = sizes.prefix * sizes.width - numbers
+    if rows and spare >= 0:
+        row = F.pad(tensors["prefix"][0], (0, spare))
+        converted["prefix"] = row.reshape(sizes.prefix, sizes.width)
+        if rows > 1:
+            notes.append(f"puzzle embedding 0 (the blank one) of {rows} is used for every puzzle")
+    elif "prefix" not in tensors and sizes.prefix == 0:
+        converted["prefix"] = torch.zeros(0, sizes.width)
+    if not isinstance(sizes, HRMConfig):
+        for name in ("halt_head.weight", "halt_head.bias"):
+            if name in tensors and tensors[name].shape[:1] == (2,):
+                converted[name] = tensors[name][:1]
+    return converted
+
+
+def _matrix(tensor: Tensor | None) -> tuple[int, int]:
+    """The sides of a plain matrix; (0, 0) for anything else."""
+    if tensor is None or tensor.ndim != 2 or not is_plain(tensor):
+        return 0, 0
+    return tensor.shape[0], tensor.shape[1]

@@ -1,4 +1,4 @@
-"""The three codes whose checkpoints are read: what they call each tensor and each setting."""
+"""The three codes whose checkpoints are read, and their names for each tensor and setting."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -10,7 +10,7 @@ ALIASES = {"puzzle_emb.embedding.weight": "puzzle_emb.weights"}  # an older nano
 
 
 @dataclass(frozen=True)
-class Peer:
+class PeerFormat:
     """Names of one code. Mappings go from tiltrm's name to the peer's."""
 
     name: str
@@ -66,7 +66,7 @@ TENSORS: Mapping[str, str] = {
     "first_answer": "H_init",
     "first_latent": "L_init",
 }
-HRM_CODE = Peer(
+HRM_CODE = PeerFormat(
     name="HRM",
     kind="hrm",
     mark="H_level.",
@@ -75,7 +75,7 @@ HRM_CODE = Peer(
     settings={**SETTINGS, "answer_layers": ("H_layers",)},
     prefix=None,
 )
-NANO_TRM = Peer(
+NANO_TRM = PeerFormat(
     name="nano-trm",
     kind="trm",
     mark="lenet.",
@@ -96,7 +96,7 @@ NANO_TRM = Peer(
     },
     prefix=16,
 )
-TINY_RECURSIVE_MODELS = Peer(
+TINY_RECURSIVE_MODELS = PeerFormat(
     name="TinyRecursiveModels",
     kind="trm",
     mark="L_level.",
@@ -108,7 +108,7 @@ TINY_RECURSIVE_MODELS = Peer(
 PEERS = (HRM_CODE, NANO_TRM, TINY_RECURSIVE_MODELS)  # HRM first: it has an L_level too
 
 
-def recognise(names: Iterable[str], source: str) -> Peer:
+def recognise(names: Iterable[str], source: str) -> PeerFormat:
     """The code that wrote tensors of these plain names."""
     held = sorted(names)
     for peer in PEERS:

@@ -1,7 +1,7 @@
 """Rotary positions in one pass over the product that holds query, key and value.
 
-The product is (row, 3 x width), its rows the positions of one trajectory after another. What turns
-forward with sin turns back with -sin, so one kernel serves values and slopes.
+The product is (row, 3 x width), its rows the positions of one trajectory after another. A rotation
+by -sin undoes one by sin, so one kernel serves values and slopes.
 """
 # ruff: noqa: N803
 # mypy: disable-error-code="no-untyped-def,untyped-decorator"
@@ -11,7 +11,7 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
-from tiltrm.kernels.common import Launch
+from tiltrm.kernels.launch import Launch
 
 LAUNCH = Launch(rows=4, columns=0, warps=4)  # 16 bytes a thread and load at a width of 512
 
@@ -25,19 +25,19 @@ def _load(x, inside, HALF: tl.constexpr):
 
 
 @triton.jit
-def _store_turned(out, left, right, cos, sin, inside, HALF: tl.constexpr):
+def _store_rotated(out, left, right, cos, sin, inside, HALF: tl.constexpr):
     left, right = left.to(tl.float32), right.to(tl.float32)
     tl.store(out, (left * cos - right * sin).to(out.dtype.element_ty), mask=inside)
     tl.store(out + HALF, (right * cos + left * sin).to(out.dtype.element_ty), mask=inside)
 
 
 @triton.jit
-def _turn(
+def _rotate(
     q, k, v, q_out, k_out, v_out, cos, sin, rows, positions, stride, stride_out,
     PAIRS: tl.constexpr, HALF: tl.constexpr, ROWS: tl.constexpr, WIDE: tl.constexpr,
     BACK: tl.constexpr, VALUE: tl.constexpr,
 ):  # fmt: skip
-    """Turn some rows of q and k by the angles of their positions, and copy v where VALUE."""
+    """Rotate some rows of q and k by the angles of their positions, and copy v if VALUE."""
     number = (tl.program_id(0) * ROWS + tl.arange(0, ROWS))[:, None]  # the remainder in 32 bits
     row = number.to(tl.int64)
     pair = tl.arange(0, WIDE)[None, :]
@@ -55,8 +55,8 @@ def _turn(
         v_left, v_right = _load(v + place, inside, HALF)
         tl.store(v_out + place_out, v_left, mask=inside)
         tl.store(v_out + place_out + HALF, v_right, mask=inside)
-    _store_turned(q_out + place_out, q_left, q_right, c, s, inside, HALF)
-    _store_turned(k_out + place_out, k_left, k_right, c, s, inside, HALF)
+    _store_rotated(q_out + place_out, q_left, q_right, c, s, inside, HALF)
+    _store_rotated(k_out + place_out, k_left, k_right, c, s, inside, HALF)
 
 
 def _launch(
@@ -67,7 +67,7 @@ def _launch(
     launch = launch or LAUNCH
     rows, width = source[0].shape
     positions, head_width = cos.shape
-    _turn[(triton.cdiv(rows, launch.rows),)](
+    _rotate[(triton.cdiv(rows, launch.rows),)](
         *source, *target, cos, sin, rows, positions, source[0].stride(0), target[0].stride(0),
         width // 2, head_width // 2, launch.rows, triton.next_power_of_2(width // 2), back, value,
         num_warps=launch.warps,
@@ -80,12 +80,12 @@ def _thirds(qkv: Tensor) -> Three:
 
 
 def rotate_(qkv: Tensor, cos: Tensor, sin: Tensor, launch: Launch | None = None) -> None:
-    """Turn query and key where they stand."""
+    """Rotate query and key in place."""
     _launch(_thirds(qkv), _thirds(qkv), cos, sin, launch, value=False)
 
 
 def split(qkv: Tensor, cos: Tensor, sin: Tensor, launch: Launch | None = None) -> Three:
-    """Query and key turned, and the value, each (row, width) in memory of its own."""
+    """Query and key rotated, and the value, each (row, width) in memory of its own."""
     rows, width = qkv.shape[0], qkv.shape[1] // 3
     query, key, value = (qkv.new_empty((rows, width)) for _ in range(3))
     _launch(_thirds(qkv), (query, key, value), cos, sin, launch)
@@ -93,7 +93,7 @@ def split(qkv: Tensor, cos: Tensor, sin: Tensor, launch: Launch | None = None) -
 
 
 def split_backward(slopes: Three, cos: Tensor, sin: Tensor, launch: Launch | None = None) -> Tensor:
-    """The slope of qkv from those of what `split` returned, all contiguous."""
+    """The slope of qkv from those of the outputs of `split`, all contiguous."""
     rows, width = slopes[0].shape
     dqkv = torch.empty(rows, 3 * width, device=cos.device, dtype=slopes[0].dtype)
     _launch(slopes, _thirds(dqkv), cos, sin, launch, back=True)

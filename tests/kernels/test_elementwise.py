@@ -1,4 +1,4 @@
-"""The sum of state and inputs in one pass is the sum in two, bit for bit."""
+"""Elementwise kernels: the sum of state and inputs, bit for bit, and the explorer's noise."""
 
 from collections.abc import Callable
 
@@ -49,3 +49,21 @@ def test_a_fused_model_refines_as_a_plain_one(
         assert close(fuse(model).refine(inputs, state), plain.double())
         assert type(model.network) is not Network
         assert type(unfuse(model).network) is Network
+
+
+@pytest.mark.parametrize("elements", [2 * 2048, 81 * 64, 4099])
+def test_noise_equals_that_of_the_explorer(
+    device: str, dtype: torch.dtype, draw: Callable[..., Tensor], close: Callable[..., bool],
+    elements: int,
+) -> None:  # fmt: skip
+    """One pass gives what `explore.keys` gives in plain torch, for odd lengths too."""
+    from tiltrm.explore.keys import normals, pair_counters
+    from tiltrm.kernels.elementwise import perturbed
+
+    keys = torch.tensor([3, 2**33 + 3, -1], device=device)
+    scales = torch.tensor([0.5, 0.0, 1.0], device=device)[:, None]
+    x = draw(3, elements)
+    truth = x.double() + scales * normals(keys, elements).double()
+    found = perturbed(x, keys, scales, pair_counters(elements, x.device))
+    assert close(found, truth)
+    assert torch.equal(found[1], x[1])

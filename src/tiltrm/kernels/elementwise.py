@@ -1,8 +1,7 @@
-"""Keyed normal noise: a value depends on (key, site, element) and on nothing else.
+"""Elementwise passes: exploration noise, and the sum that a refinement begins with.
 
-`add`: Philox 4x32-10 with the key of the trajectory; the counter is (element // 4, site, 0, 0) and
-its four words give the normals of four neighbours. `plain.normals` gives the same on any device.
-`perturbed`: the noise of `tiltrm.explore.keys`, whose hash is cheap on a CPU too.
+`perturbed` adds the noise of `tiltrm.explore.keys`: a value depends on its key and its place in the
+row, and on nothing else. `add_inputs` is one pass where torch takes two and broadcasts slowly.
 """
 # ruff: noqa: N803
 # mypy: disable-error-code="no-untyped-def,untyped-decorator"
@@ -12,22 +11,7 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
-from tiltrm.kernels.common import LAUNCHES, Launch
-from tiltrm.kernels.plain import Noise
-
-
-@triton.jit
-def _uniform(word):
-    """A word to [0, 1), as Triton's own `uint_to_uniform_float`."""
-    signed = word.to(tl.int32, bitcast=True)
-    return tl.where(signed < 0, -signed - 1, signed) * 4.6566127342e-10
-
-
-@triton.jit
-def _pair(left, right, FAST: tl.constexpr):
-    """Box-Muller: two words -> two independent normals."""
-    uniform = tl.maximum(1.0e-7, _uniform(left))
-    return _polar(uniform, 6.283185307179586 * _uniform(right), FAST)
+from tiltrm.kernels.launch import LAUNCHES, Launch
 
 
 @triton.jit
@@ -45,29 +29,6 @@ def _polar(uniform, angle, FAST: tl.constexpr):
         cos = tl.cos(angle)
         sin = tl.sin(angle)
     return radius * cos, radius * sin
-
-
-@triton.jit
-def normals(key, site, counter, FAST: tl.constexpr):
-    """Four normals per counter, side by side: (row, n) -> (row, 4 n)."""
-    zero = counter * 0
-    w0, w1, w2, w3 = tl.philox(key, counter, zero + site, zero, zero)
-    n0, n1 = _pair(w0, w1, FAST)
-    n2, n3 = _pair(w2, w3, FAST)
-    four = tl.join(tl.join(n0, n2), tl.join(n1, n3))
-    return four.reshape(counter.shape[0], 4 * counter.shape[1])
-
-
-@triton.jit(do_not_specialize=["site"])
-def _add(x, keys, elements, sigma, site, COLUMNS: tl.constexpr, FAST: tl.constexpr):
-    row = tl.program_id(0)
-    first = tl.program_id(1) * COLUMNS
-    element = first + tl.arange(0, COLUMNS)[None, :]
-    counter = first // 4 + tl.arange(0, COLUMNS // 4)[None, :]
-    place = x + row.to(tl.int64) * elements + element
-    value = tl.load(place, mask=element < elements, other=0.0).to(tl.float32)
-    value += sigma * normals(tl.load(keys + row), site, counter, FAST)
-    tl.store(place, value.to(x.dtype.element_ty), mask=element < elements)
 
 
 @triton.jit
@@ -117,12 +78,27 @@ def perturbed(
     return y
 
 
-def add(x: Tensor, noise: Noise, launch: Launch | None = None) -> None:
-    """x += sigma xi in place; x is (trajectory, element), contiguous."""
-    launch = launch or LAUNCHES["noise"]
-    rows, elements = x.shape
+@triton.jit
+def _sum(a, b, inputs, out, elements, sharing, COLUMNS: tl.constexpr):
+    """out = a + (b + inputs), rounded twice as torch does; `sharing` rows have the same inputs."""
+    row = tl.program_id(0).to(tl.int64)
+    column = tl.program_id(1) * COLUMNS + tl.arange(0, COLUMNS)
+    inside = column < elements
+    place = row * elements + column
+    inner = tl.load(b + place, mask=inside, other=0.0).to(tl.float32)
+    shared = inputs + row // sharing * elements + column
+    inner += tl.load(shared, mask=inside, other=0.0).to(tl.float32)
+    rounded = inner.to(out.dtype.element_ty).to(tl.float32)
+    rounded += tl.load(a + place, mask=inside, other=0.0).to(tl.float32)
+    tl.store(out + place, rounded.to(out.dtype.element_ty), mask=inside)
+
+
+def add_inputs(a: Tensor, b: Tensor, inputs: Tensor, launch: Launch | None = None) -> Tensor:
+    """a + (b + inputs): a and b (puzzle, particle, ...), inputs the same or with one particle."""
+    launch = launch or LAUNCHES["sum"]
+    rows, elements = a.shape[0] * a.shape[1], a[0, 0].numel()
+    out = torch.empty_like(a)
     grid = (rows, triton.cdiv(elements, launch.columns))
-    _add[grid](
-        x, noise.keys, elements, noise.sigma, noise.site, launch.columns, launch.gate,
-        num_warps=launch.warps,
-    )  # fmt: skip
+    sharing = a.shape[1] // inputs.shape[1]
+    _sum[grid](a, b, inputs, out, elements, sharing, launch.columns, num_warps=launch.warps)
+    return out

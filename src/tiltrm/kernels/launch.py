@@ -1,4 +1,4 @@
-"""What the Triton kernels share: the gate, the interleaved weight rows, the launch settings.
+"""Launch settings of the Triton kernels, and device functions that several kernels call.
 
 Positions are cut as 64 + a power of two, because a tensor's sides must be powers of two in Triton
 and 88 padded to 128 would waste a third of the arithmetic.
@@ -25,7 +25,6 @@ class Launch(NamedTuple):
     stages: int = 2
     persistent: int = 0  # programs per multiprocessor that share the tiles out; 0: one per tile
     fast: bool = True  # the hardware's tanh for the gate; 2^-11 relative, below bfloat16's step
-    library: bool = False  # leave the products to the vendor's library
 
     @property
     def gate(self) -> bool:
@@ -33,7 +32,7 @@ class Launch(NamedTuple):
         return self.fast and not triton.knobs.runtime.interpret
 
 
-# The fastest of those timed by benchmarks/kernels.py; a caller may put others in their place.
+# The fastest launches that benchmarks/kernels.py timed. The benchmark replaces them as it goes.
 LAUNCHES = {
     "tokens": Launch(rows=128, columns=64, warps=8, stages=2, persistent=1),
     "tokens wide": Launch(rows=128, columns=32, warps=8, stages=2),  # too wide to stay on chip
@@ -48,7 +47,7 @@ LAUNCHES = {
 
 
 def multiprocessors(x: Tensor) -> int:
-    """Of the device that holds x; 2 in the interpreter."""
+    """Multiprocessors of the device that holds x; 2 in the interpreter."""
     if not x.is_cuda:
         return 2
     count: int = torch.cuda.get_device_properties(x.device).multi_processor_count
@@ -56,12 +55,12 @@ def multiprocessors(x: Tensor) -> int:
 
 
 def tile_rows(launch: Launch, width: int) -> int:
-    """Channels in one tile of turned tokens: what the launch asks for, where it divides width."""
+    """Channels in one transposed tile: the launch's number of rows, as far as it divides width."""
     return math.gcd(launch.rows, width)
 
 
 def aligned(weight: Tensor) -> Tensor:
-    """Rows of a multiple of 8 numbers, zeros at their end: copies of 16 bytes need that."""
+    """The weight with rows padded to a multiple of 8 numbers, as copies of 16 bytes need."""
     return torch.nn.functional.pad(weight, (0, -weight.shape[1] % 8))
 
 
@@ -111,7 +110,7 @@ def pair(gate, up, ROWS: tl.constexpr, COLUMNS: tl.constexpr):
 
 @triton.jit
 def gate_backward(gate, up, slope, FAST: tl.constexpr):
-    """silu(gate) * up, and what a slope of it means for gate and for up."""
+    """silu(gate) * up, and the slopes of gate and up from the slope of that."""
     part = sigmoid(gate, FAST)
     active = gate * part
     return active * up, slope * up * (part + active * (1.0 - part)), slope * active

@@ -1,5 +1,9 @@
-"""Opening a peer's file: tensors and settings only, never code."""
+"""Reading another code's files: tensors and plain settings, never code.
 
+Settings come from a mapping, a JSON file or a plain YAML file.
+"""
+
+import json
 import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path, PurePosixPath, PureWindowsPath
@@ -10,7 +14,10 @@ from safetensors.torch import load_file
 from torch import Tensor
 
 from tiltrm.errors import CheckpointError
+from tiltrm.model.native import read_mapping
 
+BESIDE = ("config.json", "all_config.yaml")  # looked for beside a checkpoint, in this order
+SECTIONS = ("arch", "model")  # where the codes nest the settings of the network
 WRAPPERS = re.compile(r"^(?:(?:model|inner|module)\.)+")
 HOLDERS = ("state_dict", "model", "model_state_dict")  # where a file may keep its tensors
 EMA = re.compile(r"EMA|(?<![A-Za-z])ema")
@@ -23,8 +30,8 @@ PATHS = [
 ]
 
 
-class Contents(NamedTuple):
-    """What a file holds, its tensors by plain name."""
+class CheckpointContents(NamedTuple):
+    """The contents of a file, its tensors by plain name."""
 
     tensors: dict[str, Tensor]
     file_names: dict[str, str]  # plain name -> the name in the file
@@ -32,33 +39,35 @@ class Contents(NamedTuple):
     notes: list[str]
 
 
-def plain(name: str) -> str:
-    """The name without what torch.compile, the loss head and wrappers put around it."""
+def _plain_name(name: str) -> str:
+    """The name without the parts that torch.compile, the loss head and wrappers add."""
     return WRAPPERS.sub("", name.replace("_orig_mod.", ""))
 
 
-def open_checkpoint(path: Path) -> Contents:
+def read_checkpoint(path: Path) -> CheckpointContents:
     """The tensors of a peer's file, averaged ones (EMA) where it holds them by name."""
     payload = _load(path)
     held = next((payload[key] for key in HOLDERS if isinstance(payload.get(key), Mapping)), payload)
     file_names: dict[str, str] = {}
     tensors = _tensors(held)
     for name in tensors:
-        if plain(name) in file_names:
+        plain = _plain_name(name)
+        if plain in file_names:
             raise CheckpointError(
-                f"expected one tensor {plain(name)} in {path}, got {file_names[plain(name)]} "
-                f"and {name}; save the weights of one model only"
+                f"expected one tensor {plain} in {path}, got {file_names[plain]} and {name}; "
+                "save the weights of one model only"
             )
-        file_names[plain(name)] = name
+        file_names[plain] = name
     if not tensors:
         raise CheckpointError(
             f"expected named tensors in {path}, got none; save the model's state_dict()"
         )
-    found = {plain(name): tensor for name, tensor in tensors.items()}
+    found = {_plain_name(name): tensor for name, tensor in tensors.items()}
     settings = payload.get("hyper_parameters")
     notes: list[str] = []
     found.update(_averaged(payload, found, notes))
-    return Contents(found, file_names, settings if isinstance(settings, Mapping) else {}, notes)
+    inside = settings if isinstance(settings, Mapping) else {}
+    return CheckpointContents(found, file_names, inside, notes)
 
 
 def _load(path: Path) -> Mapping[str, object]:
@@ -98,7 +107,7 @@ def _averaged(
         if EMA.search(where) or where.startswith("callbacks/")
     ]
     for where, tensors in places:
-        average = {plain(name): tensor for name, tensor in _tensors(tensors).items()}
+        average = {_plain_name(name): tensor for name, tensor in _tensors(tensors).items()}
         fits = all(n in raw and raw[n].shape == t.shape for n, t in average.items())
         if average and fits and trained <= set(average):
             notes.append(f"averaged weights (EMA) of {where} are used, not the raw ones")
@@ -118,3 +127,74 @@ def _mappings(
             yield path, inner
             if depth > 1:
                 yield from _mappings(inner, f"{path}/", depth - 1)
+
+
+def find_settings(
+    checkpoint: Path, config: Path | Mapping[str, object] | None, inside: Mapping[str, object]
+) -> tuple[dict[str, object], str]:
+    """Settings by the peer's names, and their origin for messages.
+
+    They come from `config` and the file itself, else from the file itself, else from a
+    configuration file beside it.
+    """
+    if isinstance(config, Mapping):
+        return {**inside, **_flat(config)}, "config="
+    if config is not None:
+        return {**inside, **_flat(_read_settings(config))}, config.name
+    if inside:
+        return _flat(inside), checkpoint.name
+    for name in BESIDE:
+        path = checkpoint.parent / name
+        if path.is_file():
+            return _flat(_read_settings(path)), name
+    return {}, "no configuration"
+
+
+def _flat(values: Mapping[str, object]) -> dict[str, object]:
+    """The settings, with those of the network's section lifted out."""
+    lifted = {str(name): value for name, value in values.items()}
+    for section in SECTIONS:
+        inner = values.get(section)
+        if isinstance(inner, Mapping):
+            lifted.update({str(name): value for name, value in inner.items()})
+    return lifted
+
+
+def _read_settings(path: Path) -> Mapping[str, object]:
+    return read_mapping(path, json.loads if path.suffix == ".json" else parse_yaml)
+
+
+def parse_yaml(text: str) -> dict[str, object]:
+    """Nested mappings of plain scalars, by indentation; lists and other YAML are skipped."""
+    root: dict[str, object] = {}
+    open_sections: list[tuple[int, dict[str, object]]] = [(-1, root)]
+    for line in text.splitlines():
+        entry = re.match(r"( *)([A-Za-z_][\w.-]*):(?: +(.*))?$", line.rstrip())
+        if entry is None:
+            continue
+        indent, name, value = len(entry[1]), entry[2], (entry[3] or "").strip()
+        while open_sections[-1][0] >= indent:
+            open_sections.pop()
+        section = open_sections[-1][1]
+        if value and not value.startswith("#"):
+            section[name] = _scalar(value)
+        else:
+            section[name] = inner = dict[str, object]()
+            open_sections.append((indent, inner))
+    return root
+
+
+def _scalar(text: str) -> object:
+    """A YAML scalar: quoted text, null, a truth value, a number, or the text itself."""
+    if quoted := re.match(r"(['\"])(.*?)\1\s*(#.*)?$", text):
+        return quoted[2]
+    text = re.sub(r"\s+#.*$", "", text)
+    words: dict[str, object] = {"null": None, "~": None, "true": True, "false": False}
+    if text.lower() in words:
+        return words[text.lower()]
+    for number in (int, float):
+        try:
+            return number(text)
+        except ValueError:
+            continue
+    return text
