@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tiltrm import Exploration, SettingsError, explore, guides, methods, solve
-from tiltrm.diagnose.run import SMALL
+from tiltrm.diagnose import SMALL
 from tiltrm.errors import PuzzleError
 from tiltrm.explore import adaptive
 from tiltrm.explore.plan import Adaptive, Stage

@@ -5,7 +5,7 @@ from dataclasses import replace
 from functools import partial
 from typing import Any, NamedTuple
 
-from tiltrm.diagnose.run import SMALL
+from tiltrm.diagnose import SMALL
 from tiltrm.errors import SettingsError
 from tiltrm.explore import Exploration
 from tiltrm.explore.decide import Judge

@@ -9,7 +9,7 @@ from typing import Any
 
 from fastapi import Request
 
-from tiltrm.diagnose import Report, diagnose
+from tiltrm.diagnose import DiagnosisReport, diagnose
 from tiltrm.errors import PuzzleError, TiltrmError
 from tiltrm.recipe import small_run
 from tiltrm.serve.desk import Desk, from_thread
@@ -55,7 +55,7 @@ class Diagnoses:
         await self.desk.finish(request, order, done)
         return json.loads(order.outcomes[0].as_json())
 
-    def _work(self, work: Callable[..., Report], order: Order) -> None:
+    def _work(self, work: Callable[..., DiagnosisReport], order: Order) -> None:
         """Do it, as long as somebody waits for it."""
 
         def progress(done: int, of: int) -> None:
