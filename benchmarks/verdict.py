@@ -78,8 +78,13 @@ class GuidanceEffect(NamedTuple):
     def of(deterministic: ScoredRun, unguided: ScoredRun, guided: ScoredRun) -> "GuidanceEffect":
         """The effect from three runs on the same puzzles."""
         gain = guided.mass - unguided.mass
-        shares = [float(run.solved.mean()) for run in (deterministic, unguided, guided)]
-        return GuidanceEffect(*shares, float(gain.mean()), float(gain.std()) / len(gain) ** 0.5)
+        return GuidanceEffect(
+            deterministic=float(deterministic.solved.mean()),
+            unguided=float(unguided.solved.mean()),
+            guided=float(guided.solved.mean()),
+            gained=float(gain.mean()),
+            error=float(gain.std()) / len(gain) ** 0.5,
+        )
 
 
 def scored_run(
