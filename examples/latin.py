@@ -48,7 +48,7 @@ class Latin(Grid):
         return torch.tensor(puzzle, dtype=torch.uint8), torch.tensor(answer, dtype=torch.uint8)
 
     def solutions(self, puzzle: list[int]) -> int:
-        """The number of solutions, counted up to 2; the blank with the fewest choices comes first."""
+        """Count solutions up to 2, always filling the blank with the fewest choices."""
         blanks = [cell for cell, token in enumerate(puzzle) if token == BLANK]
         if not blanks:
             return 1

@@ -140,7 +140,7 @@ def test_running_out_of_memory_counts_nothing_twice() -> None:
         assert cramped.figures["alignment"]["halting"][name] == pytest.approx(value, nan_ok=True)
 
 
-def test_what_labels_cannot_tell_is_said_in_words() -> None:
+def test_figures_that_labels_cannot_give_are_named_in_words() -> None:
     """Where every cloud is right throughout, there is no AUROC; and few puzzles promise nothing."""
     settings = Exploration(particles=6, outer_steps=4, noise=0.01)
     easy = tiltrm.diagnose(Wells(), *puzzles(4, 0), settings=settings, rooted=0)

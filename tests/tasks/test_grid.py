@@ -1,4 +1,4 @@
-"""A grid that says little, and Latin squares, which say what is broken: by plain loops."""
+"""A bare Grid, and Latin squares, whose rules are checked against plain loops."""
 
 import random
 import xml.etree.ElementTree as ET
@@ -102,7 +102,7 @@ def test_a_terminal_and_a_picture_show_the_characters() -> None:
     assert picture.findtext(f"{SVG}title") == "tiles"
 
 
-def test_what_a_task_does_not_say() -> None:
+def test_methods_that_a_bare_grid_lacks_raise() -> None:
     with pytest.raises(NotImplementedError, match="Grid must define broken"):
         TILES.violations(TILES.encode("...."), TILES.encode("abab"))
     with pytest.raises(SettingsError, match="tiles cannot generate puzzles"):
