@@ -1,9 +1,10 @@
-"""What a maze's mirror image teaches: a small model on 8 x 8 mazes, its labels treated three ways.
+"""Three ways to label mirrored and turned mazes in training, compared on a small 8 x 8 model.
 
 `python -m benchmarks.maze_labels rule|carried|none` trains a narrow attention model for about 15
-minutes of one CPU core and prints its exact accuracy on mazes that it has not seen. `rule`: moved
-mazes get the label that the rule of the public labels gives them, as `Maze.symmetries` does.
-`carried`: the label moves along, and breaks ties another way each time. `none`: no symmetries.
+minutes of one CPU core and prints its exact accuracy on unseen mazes. `rule`: a transformed maze
+gets the label that the rule of the public labels gives it, as `Maze.symmetries` does. `carried`:
+the label is transformed with the maze, so ties are broken another way each time. `none`: no
+symmetries.
 """
 
 import argparse
@@ -19,7 +20,7 @@ from tiltrm.tasks import Maze
 from tiltrm.train.loop import Trainer
 from tiltrm.train.settings import Settings
 
-SIDE, LONG = 8, 14  # of the mazes, and the least cells of a shortest path
+SIDE, LONG = 8, 14  # side of the mazes, fewest cells of a shortest path
 TRAIN, VAL = 500, 200
 SETTINGS = {
     "task": f"maze{SIDE}", "batch": 64, "steps": 1200, "augment": "fixed", "shuffles": 32,
@@ -35,7 +36,7 @@ SETTINGS = {
 
 
 class Carried(Maze):
-    """A maze whose symmetries move the label along with the walls."""
+    """A maze whose symmetries transform the label with the walls."""
 
     def symmetries(
         self, tokens: Tensor, answers: Tensor, generator: Generator

@@ -1,4 +1,4 @@
-"""A task of one's own: Latin squares. Every row and every column holds the digits 1 to 5 once.
+"""A task of your own: Latin squares. Every row and every column holds the digits 1 to 5 once.
 
 tiltrm data  --task examples/latin.py:LATIN --generate 2000 --out latin.csv
 tiltrm train --task examples/latin.py:LATIN --preset small --data latin.csv --out runs/latin
@@ -19,24 +19,24 @@ BLANK, FIRST = 1, 2  # ids; 0 is the pad, and the digits begin at FIRST
 
 @dataclass(frozen=True)
 class Latin(Grid):
-    """`broken` is all that tiltrm must know. The rest makes puzzles to train on."""
+    """Only `broken` is required. `symmetry` and `generate` give more puzzles to train on."""
 
     def broken(self, answer: Tensor) -> Tensor:
-        """Digits that are missing from a row or a column."""
+        """The number of digits missing from rows and columns."""
         grid = answer.reshape(*answer.shape[:-1], self.side, self.side, 1)
         digits = torch.arange(FIRST, self.vocabulary, device=answer.device)
-        there = grid == digits  # (..., row, column, digit)
-        return (~there.any(-2)).sum((-2, -1)) + (~there.any(-3)).sum((-2, -1))
+        present = grid == digits  # (..., row, column, digit)
+        return (~present.any(-2)).sum((-2, -1)) + (~present.any(-3)).sum((-2, -1))
 
     def symmetry(self, puzzles: int, generator: torch.Generator) -> Symmetry:
-        """Rows, columns and digits may be exchanged, so that each puzzle trains as many."""
+        """Any permutation of rows, of columns and of digits keeps the rules."""
         rows, columns, digits = (permutations(puzzles, self.side, generator) for _ in range(3))
         source = rows[:, :, None] * self.side + columns[:, None, :]
         fixed = torch.arange(FIRST, device=generator.device).expand(puzzles, -1)
         return Symmetry(source.flatten(1), torch.cat((fixed, digits + FIRST), dim=-1))
 
     def generate(self, seed: int) -> tuple[Tensor, Tensor]:
-        """A shuffled square, and as few of its cells as leave one solution."""
+        """A minimal puzzle with one solution, from a shuffled square, and this solution."""
         chance, size = random.Random(seed), self.side
         rows, columns, digits = (chance.sample(range(size), size) for _ in range(3))
         answer = [digits[(row + column) % size] + FIRST for row in rows for column in columns]
@@ -48,7 +48,7 @@ class Latin(Grid):
         return torch.tensor(puzzle, dtype=torch.uint8), torch.tensor(answer, dtype=torch.uint8)
 
     def solutions(self, puzzle: list[int]) -> int:
-        """How many there are, 2 standing for more; the blank with the fewest choices first."""
+        """Count solutions up to 2, always filling the blank with the fewest choices."""
         blanks = [cell for cell, token in enumerate(puzzle) if token == BLANK]
         if not blanks:
             return 1

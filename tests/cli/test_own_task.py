@@ -68,7 +68,7 @@ def test_without_the_file_the_model_says_what_it_needs(
     monkeypatch.setattr(registry, "_registered", {})  # another day
     code, out, err = tiltrm("solve", "--model", run / "best", "." * 25)
     assert (code, out) == (2, "")
-    assert "got 'latin5'; one's own is --task FILE.py:NAME" in err
+    assert "got 'latin5'; for a task of your own use --task FILE.py:NAME" in err
 
 
 def test_a_preset_of_no_task_names_those_for_all(tiltrm: Any) -> None:

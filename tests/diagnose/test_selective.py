@@ -6,12 +6,12 @@ from itertools import permutations
 import pytest
 import torch
 
-from tiltrm.diagnose.ranking import Ranking, Table
+from tiltrm.diagnose.ranking import Ranking, ValueCounts
 from tiltrm.diagnose.selective import abstain_top, accuracy_at, calibrate, curve, keep_up_to
 from tiltrm.errors import SettingsError
 
 
-def table(value: torch.Tensor, right: torch.Tensor) -> Table:
+def table(value: torch.Tensor, right: torch.Tensor) -> ValueCounts:
     ranking = Ranking()
     ranking.add(value, right)
     return ranking.table()

@@ -11,8 +11,16 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from tiltrm.diagnose.lipschitz import along, directions, local_norm, secants
-from tiltrm.diagnose.stability import Stability, deviations, inner_path
-from tiltrm.diagnose.tube import Tube, deviation_bound, exit_bound, first_exit, in_tube
+from tiltrm.diagnose.stability import (
+    Stability,
+    Tube,
+    deviation_bound,
+    deviations,
+    exit_bound,
+    first_exit,
+    in_tube,
+    inner_path,
+)
 from tiltrm.explore.keys import derive
 from tiltrm.model.base import State
 from tiltrm.model.trm import TRM, TRMConfig

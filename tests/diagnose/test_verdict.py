@@ -1,16 +1,21 @@
-"""The verdict: its rule, its certainty, and its predictions against what guidance then did."""
+"""The verdict: its rule, its certainty, and its predictions against the effect of guidance."""
 
 from typing import Any
 
 import pytest
 import torch
+from benchmarks.verdict import (
+    GuidanceEffect,
+    GuidanceExperiment,
+    ScoredRun,
+    scored_run,
+    share_right,
+)
 from tests.diagnose.wells import EASY, HARD, AllOnes, Wells
 from torch import Tensor
 
 from tiltrm.diagnose import FLAT, HELP, UNSTABLE, diagnose
-from tiltrm.diagnose.certainty import Bootstrap, poisson
-from tiltrm.diagnose.scoring import Outcome, Played, Scorer, hits, outcome, play
-from tiltrm.diagnose.verdict import Means, Signals, decide, judge
+from tiltrm.diagnose.verdict import Bootstrap, SignalMeans, Signals, decide, judge, poisson
 from tiltrm.explore import Exploration, explore
 from tiltrm.explore.guides import Guide, halting
 
@@ -26,7 +31,7 @@ def puzzles(count: int, hard: int) -> tuple[Tensor, Tensor]:
 
 
 def test_the_rule() -> None:
-    fine = Means(moved=0.2, recovery=0.9, survival=1.0, leaning=0.9)
+    fine = SignalMeans(moved=0.2, recovery=0.9, survival=1.0, leaning=0.9)
     assert decide(fine) == HELP
     assert decide(fine._replace(moved=0.02)) == FLAT
     assert decide(fine._replace(leaning=0.3)) == FLAT
@@ -34,21 +39,21 @@ def test_the_rule() -> None:
     assert decide(fine._replace(survival=0.1)) == HELP  # they leave the tube, and come back
     assert decide(fine._replace(recovery=None, survival=0.1)) == UNSTABLE
     assert decide(fine._replace(recovery=0.3, moved=0.0)) == UNSTABLE
-    assert decide(Means(0.2, None, None, None)) == HELP
+    assert decide(SignalMeans(0.2, None, None, None)) == HELP
 
 
 def test_the_limits_are_those_that_the_reasons_name() -> None:
     """Below 5 % is flat, below half is unstable; on the limit is neither."""
-    fine = Means(moved=0.05, recovery=0.5, survival=0.0, leaning=0.5)
+    fine = SignalMeans(moved=0.05, recovery=0.5, survival=0.0, leaning=0.5)
     assert decide(fine) == HELP
     assert decide(fine._replace(moved=0.049)) == FLAT
     assert decide(fine._replace(leaning=0.49)) == FLAT
     assert decide(fine._replace(recovery=0.49)) == UNSTABLE
     assert decide(fine._replace(recovery=None, survival=0.5)) == HELP
     assert decide(fine._replace(recovery=None, survival=0.49)) == UNSTABLE
-    said = " ".join(judge(sample([0.3]), 0.3, 0.25, {0.3: 1.0}, None).reasons)
-    assert "below 5% counts as flat" in said
-    assert "below 50% counts as unstable" in said
+    reasons = " ".join(judge(sample([0.3]), 0.3, 0.25, {0.3: 1.0}, None).reasons)
+    assert "below 5% counts as flat" in reasons
+    assert "below 50% counts as unstable" in reasons
 
 
 def sample(moved: list[float]) -> Bootstrap:
@@ -97,22 +102,24 @@ def test_poisson_weights() -> None:
     assert float(drawn.var()) == pytest.approx(1.0, abs=0.05)
 
 
-def test_outcomes() -> None:
-    assert Outcome(0.75, 0.6, 0.9, 0.1, 0.02).verdict == HELP
-    assert Outcome(0.75, 0.9, 0.9, 0.1, 0.02).verdict == HELP  # mass, whatever the vote had
-    assert Outcome(0.75, 0.6, 0.9, 0.03, 0.02).verdict == FLAT  # ties, or luck
-    assert Outcome(0.75, 0.6, 0.9, 0.019, 0.001).verdict == FLAT  # sure, and not worth having
-    assert Outcome(0.75, 0.6, 0.5, -0.1, 0.02).verdict == FLAT
-    assert Outcome(0.75, 0.6, 0.6).verdict == FLAT
-    assert Outcome(0.75, 0.1, 0.25, 0.2, 0.02).verdict == UNSTABLE
-    assert Outcome(0.75, 0.1, 0.8, 0.5, 0.02).verdict == HELP  # brought back
+def test_the_right_verdict_follows_from_the_effect() -> None:
+    assert GuidanceEffect(0.75, 0.6, 0.9, 0.1, 0.02).verdict == HELP
+    assert GuidanceEffect(0.75, 0.9, 0.9, 0.1, 0.02).verdict == HELP  # mass, whatever the vote had
+    assert GuidanceEffect(0.75, 0.6, 0.9, 0.03, 0.02).verdict == FLAT  # ties, or luck
+    assert (
+        GuidanceEffect(0.75, 0.6, 0.9, 0.019, 0.001).verdict == FLAT
+    )  # sure, and not worth having
+    assert GuidanceEffect(0.75, 0.6, 0.5, -0.1, 0.02).verdict == FLAT
+    assert GuidanceEffect(0.75, 0.6, 0.6).verdict == FLAT
+    assert GuidanceEffect(0.75, 0.1, 0.25, 0.2, 0.02).verdict == UNSTABLE
+    assert GuidanceEffect(0.75, 0.1, 0.8, 0.5, 0.02).verdict == HELP  # brought back
 
 
-def test_what_was_gained_is_mass() -> None:
-    """By hand: two puzzles, and weights that the vote does not see."""
+def test_the_gain_is_in_mass() -> None:
+    """By hand: two puzzles; the vote is the same, the weights are not."""
     one, half = torch.ones(2).double(), torch.tensor([0.5, 1.0]).double()
-    quiet, even = Played(torch.tensor([1.0, 0.0]), one), Played(one, half)
-    found = outcome(quiet, even, Played(one, torch.tensor([0.9, 1.0]).double()))
+    quiet, even = ScoredRun(torch.tensor([1.0, 0.0]), one), ScoredRun(one, half)
+    found = GuidanceEffect.of(quiet, even, ScoredRun(one, torch.tensor([0.9, 1.0]).double()))
     assert found[:3] == (0.5, 1.0, 1.0)
     assert found.gained == pytest.approx(0.2)
     assert found.error == pytest.approx(0.2)  # gains of .4 and 0, their deviation over root 2
@@ -123,13 +130,13 @@ def test_right_mass_is_the_weight_of_right_particles() -> None:
     settings = Exploration(particles=8, outer_steps=5, noise=0.3, beta=0.5, trigger="never")
     found = explore(MODEL, tokens, settings, seed=3)
     weights = found.log_weights.exp()
-    played = play(MODEL, tokens, labels, settings, seed=3)
+    run = scored_run(MODEL, tokens, labels, settings, seed=3)
     for n in range(6):
         right = [bool((own == labels[n]).all()) for own in found.particle_answers[n]]
         wanted = sum(float(w) for w, good in zip(weights[n], right, strict=True) if good)
-        assert float(played.mass[n]) == pytest.approx(wanted, abs=1e-6)
-        assert bool(played.solved[n]) == bool((found.answers[n] == labels[n]).all())
-    assert 0 < float(played.mass.mean()) < 1
+        assert float(run.mass[n]) == pytest.approx(wanted, abs=1e-6)
+        assert bool(run.solved[n]) == bool((found.answers[n] == labels[n]).all())
+    assert 0 < float(run.mass.mean()) < 1
 
 
 SETTINGS = {  # name: (guide, noise)
@@ -143,22 +150,25 @@ SETTINGS = {  # name: (guide, noise)
 
 
 def test_predictions_come_true() -> None:
-    """Said from 12 puzzles without labels; checked on 40 others with the whole algorithm."""
+    """Predicted from 12 puzzles without labels; checked on 40 others with the whole algorithm."""
     seen, _ = puzzles(12, 6)
     tokens, labels = puzzles(40, 20)
-    said, happened, score = {}, {}, Scorer(MODEL, tokens, labels)
+    predicted, effects = {}, {}
+    experiment = GuidanceExperiment(MODEL, tokens, labels)
     for name, (guide, noise) in SETTINGS.items():
         small = Exploration(particles=8, outer_steps=9, noise=noise, beta=1.0)
         report = diagnose(MODEL, seen, task=TASK, guides={name: guide}, settings=small, rooted=1)
-        said[name] = report.verdict
+        predicted[name] = report.verdict
         full = Exploration(particles=16, outer_steps=12, noise=noise, beta=1.0)
-        happened[name] = score(full, guide)
-    assert len(score.known) == 1 + 3  # one quiet trajectory, and the three noises without a tilt
-    assert said["halting"] == HELP
-    assert happened["halting"].guided > happened["halting"].unguided + 0.1
-    assert said["far too loud"] == UNSTABLE
-    assert {said[name] for name in ("flat", "constant", "reversed")} == {FLAT}
-    assert hits(list(said.values()), list(happened.values())) == 1.0, (said, happened)
+        effects[name] = experiment(full, guide)
+    assert (
+        len(experiment.known) == 1 + 3
+    )  # one quiet trajectory, and the three noises without a tilt
+    assert predicted["halting"] == HELP
+    assert effects["halting"].guided > effects["halting"].unguided + 0.1
+    assert predicted["far too loud"] == UNSTABLE
+    assert {predicted[name] for name in ("flat", "constant", "reversed")} == {FLAT}
+    assert share_right(list(predicted.values()), list(effects.values())) == 1.0, effects
 
 
 def test_the_verdict_is_about_the_first_guide() -> None:

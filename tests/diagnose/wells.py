@@ -40,7 +40,7 @@ class Wells:
 
 
 class AllOnes:
-    """As much of a task as a diagnosis asks for."""
+    """The two methods of a task that a diagnosis uses; 1 in every cell is the valid answer."""
 
     def given(self, puzzle: Tensor) -> Tensor:
         return torch.zeros_like(puzzle, dtype=torch.bool)

@@ -17,7 +17,7 @@ from tiltrm.model.trm import TRM
 from tiltrm.solving.methods import FIXED
 from tiltrm.tasks import MAZE, SUDOKU, Symmetry
 from tiltrm.tasks.base import views
-from tiltrm.tasks.blanks import BLANK
+from tiltrm.tasks.grid import BLANK
 
 from .toys import TASK, Copying
 

@@ -8,7 +8,7 @@ from tiltrm.errors import SettingsError
 from tiltrm.evaluate.worker import Worker, sources
 from tiltrm.provenance import release
 from tiltrm.tasks import adopt, by_name, registry
-from tiltrm.tasks.registry import Source
+from tiltrm.tasks.registry import TaskSource
 
 from .toys import a_job
 
@@ -27,22 +27,28 @@ def test_only_what_was_named_to_this_process_travels(tmp_path: Path) -> None:
     foreign = [a_job(task=name) for name in ("sudoku", f"{path}:TILES", "tiles")]
     assert sources(foreign) == []
     adopt(f"{path}:TILES")
-    assert sources(foreign) == [Source(str(path), "TILES", FILE)]
+    assert sources(foreign) == [TaskSource(str(path), "TILES", FILE)]
 
 
 def test_a_worker_knows_what_it_was_handed() -> None:
-    assert Worker("cpu", {}, [Source("tiles.py", "TILES", FILE)]).ready() == release()
+    assert Worker("cpu", {}, [TaskSource("tiles.py", "TILES", FILE)]).ready() == release()
     assert by_name("tiles").side == 3
 
 
 @pytest.mark.parametrize(
     ("source", "said"),
     [
-        (Source("nowhere", "TASK", None), "nowhere: expected Python with a task, got ModuleNot"),
-        (Source("far.py", "TASK", b"open('/nowhere/table')"), "far.py: expected Python with a ta"),
+        (
+            TaskSource("nowhere", "TASK", None),
+            "nowhere: expected Python with a task, got ModuleNot",
+        ),
+        (
+            TaskSource("far.py", "TASK", b"open('/nowhere/table')"),
+            "far.py: expected Python with a ta",
+        ),
     ],
 )
-def test_a_machine_that_lacks_something_says_so(source: Source, said: str) -> None:
+def test_a_machine_that_lacks_something_says_so(source: TaskSource, said: str) -> None:
     error = Worker("cpu", {}, [source]).ready()
     assert isinstance(error, SettingsError)
     assert str(error).startswith(said)

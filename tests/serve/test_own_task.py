@@ -89,7 +89,7 @@ def test_what_makes_no_puzzles_says_so(service: Service) -> None:
     ]
     status, _, found = service.ask("/v1/generate?task=mute")
     assert (status, found["error"]) == (
-        422, "mute makes no puzzles of its own; give a file of them"
+        422, "mute cannot generate puzzles; give a file of them"
     )  # fmt: skip
 
 

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tiltrm import Exploration, Result, SettingsError, explore, guides, solve
-from tiltrm.diagnose.run import SMALL
+from tiltrm.diagnose import SMALL
 from tiltrm.errors import PuzzleError
 from tiltrm.explore.plan import Adaptive, Stage
 from tiltrm.explore.search import solve_adaptively

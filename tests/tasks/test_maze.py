@@ -12,9 +12,8 @@ from hypothesis import strategies as st
 
 from tiltrm.data import read
 from tiltrm.errors import PuzzleError, SettingsError
-from tiltrm.tasks import MAZE, Maze, maze_fresh
-from tiltrm.tasks.maze_generate import least_cells
-from tiltrm.tasks.maze_text import FREE, GOAL, PATH, START, WALL
+from tiltrm.tasks import MAZE, Maze, maze_generate
+from tiltrm.tasks.maze_format import FREE, GOAL, PATH, START, WALL
 
 SMALL = Maze(4)
 QUESTION = "S #G  #      ## "
@@ -325,7 +324,7 @@ def test_fresh_mazes() -> None:
     assert maze.well_formed(questions).all()
     assert maze.is_solved(questions, answers).all()
     assert torch.equal(answers, maze.answer(questions))
-    assert int(maze.shortest_length(questions).min()) == least_cells(9)
+    assert int(maze.shortest_length(questions).min()) == maze_generate.least_cells(9)
     assert len({row.numpy().tobytes() for row in questions}) == 300
     again, _ = maze.fresh(20, torch.Generator().manual_seed(3))
     assert torch.equal(again, questions[:20])
@@ -335,9 +334,9 @@ def test_fresh_mazes() -> None:
 
 
 def test_fresh_mazes_say_when_they_cannot_be(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(maze_fresh, "TRIES", 300)
+    monkeypatch.setattr(maze_generate, "TRIES", 300)
     with pytest.raises(SettingsError, match="fits 4x4"):
-        maze_fresh.fresh(4, 1, torch.Generator(), at_least=17)
+        maze_generate.fresh(4, 1, torch.Generator(), at_least=17)
 
 
 def test_moved_ends() -> None:
@@ -350,7 +349,7 @@ def test_moved_ends() -> None:
     assert torch.equal(answers, maze.answer(questions))
     views = {row.tobytes() for row in _turned(known == WALL)}
     assert {row.tobytes() for row in (questions == WALL).numpy()} == views
-    long = maze.shortest_length(questions) >= least_cells(9)
+    long = maze.shortest_length(questions) >= maze_generate.least_cells(9)
     assert 0.65 < float(long.float().mean()) < 0.85
     assert len({row.tobytes() for row in questions.numpy()}) > 300
 

@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from tiltrm.errors import SettingsError
-from tiltrm.tasks import STANDARD, SUDOKU, Grid, Sudoku, adopt, by_name, register, registry
-from tiltrm.tasks.registry import bring, source_of
+from tiltrm.tasks import STANDARD, SUDOKU, Grid, Sudoku, Task, adopt, by_name, register, registry
+from tiltrm.tasks.registry import register_source, source_of
 
 LATIN = Path(__file__).parents[2] / "examples/latin.py"
 
@@ -15,6 +15,16 @@ LATIN = Path(__file__).parents[2] / "examples/latin.py"
 @pytest.fixture(autouse=True)
 def empty(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(registry, "_registered", {})
+
+
+@pytest.mark.parametrize("task", STANDARD, ids=lambda task: task.name)
+def test_by_name_knows_the_standard_tasks(task: Task) -> None:
+    assert by_name(task.name) is task
+
+
+def test_by_name_names_what_it_knows() -> None:
+    with pytest.raises(SettingsError, match="sudoku, maze, sudoku4, got 'chess'"):
+        by_name("chess")
 
 
 def test_a_file_brings_its_task() -> None:
@@ -43,7 +53,7 @@ def test_a_task_says_what_brought_it(tmp_path: Path) -> None:
     assert source == (str(path), "TASK", path.read_bytes())
     path.unlink()
     registry._registered.clear()
-    assert bring(source) == task
+    assert register_source(source) == task
     register(task)  # now a program's own
     assert source_of("mine") is None
     assert source_of("sudoku") is None

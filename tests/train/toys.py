@@ -10,7 +10,7 @@ from torch import Tensor
 
 from tiltrm.data import Puzzles
 from tiltrm.tasks import Sudoku
-from tiltrm.tasks.sudoku_text import BLANK
+from tiltrm.tasks.grid import BLANK
 from tiltrm.train.learner import Learner
 from tiltrm.train.loop import Trainer
 from tiltrm.train.settings import Settings

@@ -1,22 +1,24 @@
-"""Will exploration help, and which answers to trust? Section 5 of the paper as software."""
+"""Diagnostics of Section 5 of the paper: will exploration help, and which answers to trust?"""
 
+from tiltrm.diagnose.alignment import Alignment
+from tiltrm.diagnose.diagnosis import NOISES, ROOTED, SMALL, diagnose
 from tiltrm.diagnose.entropy import Uncertainty
-from tiltrm.diagnose.report import Report
-from tiltrm.diagnose.run import SMALL, diagnose
+from tiltrm.diagnose.report import DiagnosisReport
 from tiltrm.diagnose.selective import abstain_top, calibrate, keep_up_to
 from tiltrm.diagnose.stability import Stability
-from tiltrm.diagnose.study import Study
 from tiltrm.diagnose.verdict import FLAT, HELP, UNSTABLE, VERDICTS
 
 __all__ = [
     "FLAT",
     "HELP",
+    "NOISES",
+    "ROOTED",
     "SMALL",
     "UNSTABLE",
     "VERDICTS",
-    "Report",
+    "Alignment",
+    "DiagnosisReport",
     "Stability",
-    "Study",
     "Uncertainty",
     "abstain_top",
     "calibrate",

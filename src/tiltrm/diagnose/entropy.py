@@ -1,9 +1,9 @@
-"""Which cells and puzzles to trust: the entropy of the cloud's token marginals.
+"""Which cells and puzzles to trust: the entropy of a cloud's token marginals.
 
 Terminal H (eq. 20), mean along the path (eq. 21) and their difference, the contraction (eq. 22),
-per cell and per puzzle, against what was right where labels are known (Figs. 4 and 7, App. D).
-Cells that the puzzle gives are left out, as the paper leaves them out: nobody has to trust them,
-and with them in, the AUROC flatters. It is given over all cells as well, for comparison.
+per cell and per puzzle, and with labels how well they predict errors (Figs. 4 and 7, App. D).
+Given cells are left out, as in the paper: they are always right, so they would inflate the AUROC.
+The AUROC over all cells is reported as well, for comparison.
 Proved by tests/diagnose/test_entropy.py.
 """
 
@@ -34,7 +34,7 @@ def along_path(answers: Tensor, log_weights: Tensor, vocabulary: int) -> tuple[T
 
 
 def puzzle_mean(value: Tensor, free: Tensor) -> Tensor:
-    """Mean over the free cells: (puzzle, cell) -> (puzzle,); 0 where no cell is free."""
+    """Mean over the free cells: (puzzle, cell) -> (puzzle,); 0 if no cell is free."""
     return torch.where(free, value, 0.0).sum(-1) / free.sum(-1).clamp_min(1)
 
 
@@ -53,7 +53,7 @@ class Uncertainty:
     def add(
         self, terminal: Tensor, path: Tensor, answers: Tensor, free: Tensor, labels: Tensor | None
     ) -> None:
-        """All (puzzle, cell); `free` marks the cells that the puzzle does not give."""
+        """All (puzzle, cell); `free` marks the cells that are not given."""
         each = torch.stack([puzzle_mean(v.double(), free) for v in (terminal, path)])
         each = torch.cat((each, (each[1] - each[0])[None]))  # (statistic, puzzle)
         self.puzzles += len(terminal)
@@ -75,7 +75,7 @@ class Uncertainty:
             self.histogram[outcome] += torch.bincount(place[some], minlength=EDGES)
 
     def figures(self, abstain: float = TENTH, risk: float = RISK) -> dict[str, Any]:
-        """Everything there is to say; the labelled part only where labels were given."""
+        """All figures; those that need labels only if labels were added."""
         count = max(1, self.puzzles)
         names = ("terminal", "path", "contraction")
         found: dict[str, Any] = {
@@ -87,7 +87,7 @@ class Uncertainty:
         found["contraction"] = {
             word: self._outcome(row) for row, word in enumerate(("unsolved", "solved"))
         }
-        # The yes of these rankings is a right answer, and a risk score is to be high on wrong ones.
+        # A positive of these rankings is a right answer; a risk score should be high on wrong ones.
         auroc = {n: 1.0 - table_auroc(r.table()) for n, r in self.cells.items()}
         found["token_auroc"] = auroc
         found["binned_accuracy"] = {

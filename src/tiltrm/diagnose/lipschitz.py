@@ -1,8 +1,8 @@
-"""How much the inner update stretches: three estimates of the rho of Proposition 5.1.
+"""Three estimates of rho in Prop. 5.1, the Lipschitz constant of the inner update.
 
 secants          the paper's: the largest |F(z + r u) - F(z)| / r over random unit directions u.
-local_norm       the norm of the Jacobian at z, by power iteration. Random directions miss the few
-                 that stretch most, so this one is larger; it too bounds rho from below.
+local_norm       the spectral norm of the Jacobian at z, by power iteration. Random directions miss
+                 the few that stretch most, so it is larger; it is still a lower bound of rho.
 along            |z_(m+1) - z_m| / |z_m - z_(m-1)|: the stretch in the direction of travel.
 Proved by tests/diagnose/test_stability.py on maps whose norms are known.
 """
@@ -17,7 +17,7 @@ from tiltrm.model.unfused import MathAttention
 
 PROBES = 16  # the paper's
 ITERATIONS = 8
-STILL = 1e-6  # a step this small, beside the state, has no direction to speak of
+STILL = 1e-6  # a step shorter than this share of the state is rounding
 
 Map = Callable[[Tensor], Tensor]  # (point, position, width) -> the same, point by point
 
@@ -48,10 +48,10 @@ def secants(
 def local_norm(update: Map, points: Tensor, key: Tensor, iterations: int = ITERATIONS) -> Tensor:
     """|J(z)|_2 at each point by power iteration on J'J, from below: (point,).
 
-    Each round is a Jacobian-vector product and its transpose; neither builds J. J v is the
-    derivative of J'u by u in the direction v, J'u being linear: so backward passes are enough, and
-    the network itself runs once. `update` must have second derivatives: torch's attention is
-    given them here, a fused model by `tiltrm.model.unfused.unfused_copy`.
+    Each round is a Jacobian-vector product and a vector-Jacobian product; J is never built. As J'u
+    is linear in u, its derivative by u in the direction v is J v: backward passes are enough, and
+    the network runs once. `update` must have second derivatives: `MathAttention` gives them to
+    torch's attention, `tiltrm.model.unfused.unfused_copy` to a fused model.
     """
     vector = directions(derive(key, torch.arange(len(points))).to(points.device), points)
     stretch = torch.zeros(len(points), device=points.device)
@@ -73,7 +73,7 @@ def local_norm(update: Map, points: Tensor, key: Tensor, iterations: int = ITERA
 def along(path: Tensor) -> Tensor:
     """The gain from each step of travel to the next: (point, ...) -> (point - 2,).
 
-    NaN where the path stands still.
+    NaN if the path stands still.
     """
     step = length(path[1:] - path[:-1])
     moving = step[:-1] > STILL * length(path[1:-1])

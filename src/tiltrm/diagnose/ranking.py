@@ -1,8 +1,8 @@
-"""Ranked values with a yes or no each, gathered chunk by chunk in memory that does not grow.
+"""Ranked values with a binary outcome each, collected chunk by chunk in bounded memory.
 
-Up to KEEP values are held as they are, and everything computed from them is exact. Beyond that
-they are counted in bins that follow the order of floating-point numbers: two values share a bin
-only if they differ by less than 1 part in 512 (or lie within 1e-38 of zero); then they are tied.
+Up to KEEP values are stored, and everything computed from them is exact. Beyond that they are
+counted in bins that follow the order of floating-point numbers: two values share a bin, and are
+tied, only if they differ by less than 1 part in 512 (or lie within 1e-38 of zero).
 """
 
 import math
@@ -12,11 +12,11 @@ import torch
 from torch import Tensor
 
 KEEP = 1 << 20
-BITS = 18  # of a float32 that name its bin: sign, exponent and the first 9 of the fraction
+BITS = 18  # leading bits of a float32 that are its bin: sign, exponent, 9 of the fraction
 
 
-class Table(NamedTuple):
-    """Distinct values in rising order, how often each occurs, and how often with a yes."""
+class ValueCounts(NamedTuple):
+    """Distinct values in ascending order, how often each occurs, and how often as a positive."""
 
     value: Tensor  # (value,) float64
     cases: Tensor  # (value,) int64
@@ -29,13 +29,13 @@ class Table(NamedTuple):
 
 
 class Ranking:
-    """Gathers (value, yes or no) pairs. Proved by tests/diagnose/test_ranking.py."""
+    """Collects (value, positive or not) pairs. Proved by tests/diagnose/test_ranking.py."""
 
     def __init__(self, keep: int = KEEP) -> None:
         self.keep = keep
         self.held: list[tuple[Tensor, Tensor]] = []
         self.size = 0
-        self.bins: Tensor | None = None  # (yes or no, bin)
+        self.bins: Tensor | None = None  # (negative or positive, bin)
 
     def add(self, value: Tensor, positive: Tensor) -> None:
         """Two tensors of one shape."""
@@ -52,24 +52,24 @@ class Ranking:
             self.bins.view(-1).add_(torch.bincount(where, minlength=2 << BITS))
         self.held = []
 
-    def table(self) -> Table:
-        """All that was added."""
+    def table(self) -> ValueCounts:
+        """The counts of all values added."""
         if self.bins is None:
             if not self.held:
-                return Table(torch.empty(0).double(), *torch.zeros(2, 0, dtype=torch.int64))
+                return ValueCounts(torch.empty(0).double(), *torch.zeros(2, 0, dtype=torch.int64))
             value, positive = (torch.cat(part) for part in zip(*self.held, strict=True))
             distinct, inverse, count = value.double().unique(
                 return_inverse=True, return_counts=True
             )
             yes = torch.zeros_like(count).index_add_(0, inverse, positive.long())
-            return Table(distinct, count, yes)
+            return ValueCounts(distinct, count, yes)
         count = self.bins.sum(0)
         used = count.nonzero().flatten()
-        return Table(_lower_edge(used).double(), count[used], self.bins[1, used])
+        return ValueCounts(_lower_edge(used).double(), count[used], self.bins[1, used])
 
 
 def _bin(value: Tensor) -> Tensor:
-    """A number for every float32 that rises with it; -0 is 0."""
+    """The bin of every float32; larger values have equal or larger bins, -0 that of 0."""
     bits = (value + 0.0).view(torch.int32).long()
     ordered = torch.where(bits < 0, -(bits & 0x7FFFFFFF) - 1, bits) + (1 << 31)
     return ordered >> (32 - BITS)
@@ -81,8 +81,11 @@ def _lower_edge(bins: Tensor) -> Tensor:
     return torch.where(bits >= 1 << 31, bits - (1 << 32), bits).int().view(torch.float32)
 
 
-def table_auroc(table: Table) -> float:
-    """Probability that a yes has a higher value than a no, ties counted half; NaN without both."""
+def table_auroc(table: ValueCounts) -> float:
+    """Probability that a positive has a higher value than a negative, ties counted half.
+
+    NaN unless there are both.
+    """
     positive, negative = table.positive.double(), (table.cases - table.positive).double()
     pairs = float(positive.sum() * negative.sum())
     below = negative.cumsum(0) - negative
@@ -91,7 +94,7 @@ def table_auroc(table: Table) -> float:
 
 
 class Bin(NamedTuple):
-    """Values of one interval: how many, the share with a yes, and its 95 % interval."""
+    """One interval of values: the count, the share of positives, and its 95 % interval."""
 
     low: float
     high: float
@@ -100,8 +103,8 @@ class Bin(NamedTuple):
     interval: tuple[float, float]
 
 
-def binned(table: Table, bins: int = 10) -> list[Bin]:
-    """The share of yes in equal intervals of [0, 1], empty ones left out (Fig. 4, right)."""
+def binned(table: ValueCounts, bins: int = 10) -> list[Bin]:
+    """The share of positives in equal intervals of [0, 1], without empty ones (Fig. 4, right)."""
     where = (table.value * bins).long().clamp(0, bins - 1)
     found = []
     for index in range(bins):
@@ -114,7 +117,7 @@ def binned(table: Table, bins: int = 10) -> list[Bin]:
 
 
 def wilson(yes: int, count: int, z: float = 1.959964) -> tuple[float, float]:
-    """The Wilson score interval of a share, 95 % by default; (0, 1) where nothing was counted."""
+    """The Wilson score interval of a share, 95 % by default; (0, 1) if the count is 0."""
     if count == 0:
         return 0.0, 1.0
     share, weight = yes / count, z * z / count

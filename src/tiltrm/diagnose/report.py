@@ -1,4 +1,4 @@
-"""What a diagnosis returns: the verdict, and every figure behind it, for people and programs."""
+"""The result of a diagnosis: the verdict and every figure behind it, as text and as JSON."""
 
 import json
 import math
@@ -7,9 +7,9 @@ from typing import Any
 
 
 @dataclass(frozen=True)
-class Report:
+class DiagnosisReport:
     """One diagnosis. `figures` has stability, alignment (by guide), entropy, and with labels
-    accuracy; all of it plain lists and numbers."""
+    accuracy, as plain lists and numbers."""
 
     verdict: str
     reasons: tuple[str, ...]
@@ -18,10 +18,10 @@ class Report:
     figures: dict[str, Any]
     puzzles: int
     evaluations: int
-    shortened: str  # in words, how the run falls short of the paper's
+    shortened: str  # in words, how much smaller the run is than the paper's
 
     def as_dict(self) -> dict[str, Any]:
-        """All of it, ready for JSON: NaN and infinities become None."""
+        """Everything, ready for JSON: NaN and infinities become None."""
         return {
             "verdict": self.verdict, "reasons": list(self.reasons), "suggested": self.suggested,
             "certainty": self.certainty, "puzzles": self.puzzles,
@@ -30,7 +30,7 @@ class Report:
         }  # fmt: skip
 
     def as_json(self) -> str:
-        """One line."""
+        """One line of JSON."""
         return json.dumps(_plain(self.as_dict()), allow_nan=False)
 
     def words(self) -> str:
@@ -38,8 +38,8 @@ class Report:
         lines = [f"{self.verdict}  (certainty {self.certainty:.2f}, {self.puzzles} puzzles, "
                  f"{self.evaluations:,} evaluations)"]  # fmt: skip
         lines += [f"  because {reason}" for reason in self.reasons]
-        tried = ", ".join(f"{n} {_number(v)}" for n, v in self.suggested.items())
-        lines.append(f"  suggested: {tried}")
+        suggested = ", ".join(f"{n} {_number(v)}" for n, v in self.suggested.items())
+        lines.append(f"  suggested: {suggested}")
         lines += [f"  {line}" for line in (*_stability(self.figures), *_labelled(self.figures))]
         lines.append(f"  {self.shortened}")
         return "\n".join(lines)
@@ -61,10 +61,10 @@ def _stability(figures: dict[str, Any]) -> list[str]:
             f"below 1 at {rho['below_one']:.0%}"
         )
     lines += sorted({tube["hypothesis"] for tube in found["tubes"]})
-    beyond = sum(tube["exceeds_secant_bound"] for tube in found["tubes"])
-    if beyond:
+    exceeded = sum(tube["exceeds_secant_bound"] for tube in found["tubes"])
+    if exceeded:
         lines.append(
-            f"measured deviations exceed what random secants would allow in {beyond} of "
+            f"measured deviations exceed the bound from random secants in {exceeded} of "
             f"{len(found['tubes'])} tubes"
         )
     return lines
@@ -77,24 +77,24 @@ def _labelled(figures: dict[str, Any]) -> list[str]:
     lines = [f"solved: {solved}"]
     for name, study in figures["alignment"].items():
         auroc, gap, shift = (study[key][-1] for key in ("auroc", "gap", "shift"))
-        told = (
-            "no cloud is right in part" if math.isnan(auroc)
+        last = (
+            "no cloud is partly right" if math.isnan(auroc)
             else f"in-cloud AUROC {auroc:.3f}, gap {gap:.3g}, shift {shift:+.1%}"
         )  # fmt: skip
         gained = study["whole_run"]["gained"]
-        lines.append(f"{name}, last step: {told}; all tilts of a whole run: {gained:+z.1%}")
+        lines.append(f"{name}, last step: {last}; all tilts of a whole run: {gained:+z.1%}")
     entropy = figures["entropy"]
     top = entropy["puzzles_by_entropy"]["terminal"]["abstain_on_top"]
     tokens = entropy["token_auroc"]["terminal"]
-    told = "nothing to tell: all are right, or none" if math.isnan(tokens) else f"{tokens:.3f}"
-    lines.append(f"token AUROC of H on free cells: {told}")
-    lines.append(f"abstaining on the top {top['share']:.0%} of H keeps {top['accuracy']:.1%} right")
+    auroc = "undefined, all are right or all wrong" if math.isnan(tokens) else f"{tokens:.3f}"
+    lines.append(f"token AUROC of H on free cells: {auroc}")
+    lines.append(f"accuracy without the {top['share']:.0%} of highest H: {top['accuracy']:.1%}")
     lines.append(entropy["puzzles_by_entropy"]["terminal"]["conformal"]["statement"])
     return lines
 
 
 def _plain(value: Any) -> Any:
-    """Without NaN and infinities, which JSON does not have; keys as text."""
+    """The value with None for NaN and infinities, which JSON does not have; keys as text."""
     if isinstance(value, dict):
         return {str(key): _plain(item) for key, item in value.items()}
     if isinstance(value, list | tuple):

@@ -1,6 +1,6 @@
-"""Which answers to keep: accuracy against coverage, and thresholds, with a guarantee if wanted.
+"""Selective prediction: accuracy against coverage, thresholds, and a conformal guarantee.
 
-A table ranks values of which lower is safer (an entropy), its yes being a right answer.
+The tables rank a risk score, such as an entropy: lower is safer, and a positive is a right answer.
 Proved by tests/diagnose/test_selective.py.
 """
 
@@ -10,16 +10,16 @@ from typing import NamedTuple
 
 import torch
 
-from tiltrm.diagnose.ranking import Table
+from tiltrm.diagnose.ranking import ValueCounts
 from tiltrm.errors import SettingsError
 
 COVERAGES = tuple(round(0.05 * step, 2) for step in range(1, 21))
 
 
-def accuracy_at(table: Table, coverage: float) -> float:
-    """Share of right answers among the `coverage` of all with the lowest values.
+def accuracy_at(table: ValueCounts, coverage: float) -> float:
+    """Share of right answers among the share `coverage` of all with the lowest values.
 
-    Of a group of equal values that is kept only in part, the expected share counts. NaN for none.
+    If a group of equal values is kept in part, its expected share counts. NaN for coverage 0.
     """
     kept = coverage * table.total
     if kept <= 0:
@@ -29,21 +29,21 @@ def accuracy_at(table: Table, coverage: float) -> float:
     return float((part * table.positive).sum()) / kept
 
 
-def curve(table: Table, coverages: Sequence[float] = COVERAGES) -> list[tuple[float, float]]:
+def curve(table: ValueCounts, coverages: Sequence[float] = COVERAGES) -> list[tuple[float, float]]:
     """(coverage, accuracy), the selective-prediction curve."""
     return [(coverage, accuracy_at(table, coverage)) for coverage in coverages]
 
 
 class Cut(NamedTuple):
-    """Abstain above `threshold`: what is kept, and how much of that is right."""
+    """Abstaining above `threshold`: the share kept, and the accuracy on it."""
 
     threshold: float
     coverage: float
     accuracy: float
 
 
-def abstain_top(table: Table, share: float) -> Cut:
-    """Abstain on the `share` of all with the highest values (the paper's upper decile is 0.1)."""
+def abstain_top(table: ValueCounts, share: float) -> Cut:
+    """Abstain on this share of all with the highest values (the paper's upper decile is 0.1)."""
     if not 0.0 <= share < 1.0:
         raise SettingsError(f"share to abstain on must lie in [0, 1), got {share}")
     if table.total == 0:
@@ -52,7 +52,7 @@ def abstain_top(table: Table, share: float) -> Cut:
     return Cut(float(table.value[last]), 1.0 - share, accuracy_at(table, 1.0 - share))
 
 
-def keep_up_to(table: Table, threshold: float) -> Cut:
+def keep_up_to(table: ValueCounts, threshold: float) -> Cut:
     """Keep every value <= threshold."""
     kept = table.value <= threshold
     count, right = int(table.cases[kept].sum()), int(table.positive[kept].sum())
@@ -61,7 +61,7 @@ def keep_up_to(table: Table, threshold: float) -> Cut:
 
 
 class Guarantee(NamedTuple):
-    """A threshold from calibration puzzles, and what it promises for a new one of their kind."""
+    """A threshold from calibration puzzles, and its guarantee for a new exchangeable puzzle."""
 
     threshold: float  # -inf: abstain always
     risk: float
@@ -70,7 +70,7 @@ class Guarantee(NamedTuple):
 
     @property
     def statement(self) -> str:
-        """The promise in words."""
+        """The guarantee in words."""
         if self.threshold == -math.inf:
             return (
                 f"from {self.calibrated_on} calibration puzzles no threshold on H promises a risk "
@@ -83,11 +83,11 @@ class Guarantee(NamedTuple):
         )
 
 
-def calibrate(table: Table, risk: float) -> Guarantee:
+def calibrate(table: ValueCounts, risk: float) -> Guarantee:
     """The largest threshold with (wrong answers kept + 1) / (n + 1) <= risk.
 
-    The loss 1(kept and wrong) never falls as the threshold rises, so split conformal risk control
-    gives E[loss] <= risk for a new exchangeable puzzle, the draw of the calibration set included.
+    The loss 1(kept and wrong) is monotone in the threshold, so split conformal risk control gives
+    E[loss] <= risk for a new exchangeable puzzle, averaged over draws of the calibration set.
     Proved by simulation in tests/diagnose/test_selective.py.
     """
     if not 0.0 < risk < 1.0:

@@ -8,7 +8,7 @@ from reprlib import repr
 from typing import Any
 
 from tiltrm import settings as defaults
-from tiltrm.diagnose.run import NOISES, ROOTED, SMALL
+from tiltrm.diagnose import NOISES, ROOTED, SMALL
 from tiltrm.errors import SettingsError
 from tiltrm.evaluate.job import DIAGNOSE
 from tiltrm.explore.plan import Adaptive, Stage

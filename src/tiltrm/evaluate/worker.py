@@ -20,7 +20,7 @@ from tiltrm.evaluate.run import Sources, about, check, do
 from tiltrm.model.build import Model
 from tiltrm.model.native import save
 from tiltrm.provenance import release
-from tiltrm.tasks.registry import Source, bring, source_of
+from tiltrm.tasks.registry import TaskSource, register_source, source_of
 
 Files = dict[str, bytes]  # a native model's folder, by the names of its files
 
@@ -41,7 +41,7 @@ class Worker:
     """
 
     def __init__(
-        self, device: str, parcels: Mapping[str, Any], brought: Sequence[Source] = ()
+        self, device: str, parcels: Mapping[str, Any], brought: Sequence[TaskSource] = ()
     ) -> None:
         self.name, self.parcels, self.brought = device, parcels, brought
         self.models: dict[str, Model] = {}
@@ -72,7 +72,7 @@ class Worker:
     def _bring(self) -> None:
         try:
             for source in self.brought:
-                bring(source)
+                register_source(source)
         except SettingsError as error:
             raise SettingsError(
                 f"{error} on a machine of the cluster; a task there is one file that needs no "
@@ -115,7 +115,7 @@ def parcels(todo: list[Job]) -> dict[str, Files | Puzzles]:
     return found
 
 
-def sources(todo: list[Job]) -> list[Source]:
+def sources(todo: list[Job]) -> list[TaskSource]:
     """What brings the tasks of these jobs, where somebody named it to this process.
 
     A job holds the name of its task alone, and the name of a task loads nothing.

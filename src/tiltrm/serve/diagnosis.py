@@ -9,8 +9,7 @@ from typing import Any
 
 from fastapi import Request
 
-from tiltrm.diagnose import Report, diagnose
-from tiltrm.diagnose.run import SMALL
+from tiltrm.diagnose import SMALL, DiagnosisReport, diagnose
 from tiltrm.errors import PuzzleError, TiltrmError
 from tiltrm.serve.desk import Desk, from_thread
 from tiltrm.serve.engine import LOG
@@ -56,7 +55,7 @@ class Diagnoses:
         await self.desk.finish(request, order, done)
         return json.loads(order.outcomes[0].as_json())
 
-    def _work(self, work: Callable[..., Report], order: Order) -> None:
+    def _work(self, work: Callable[..., DiagnosisReport], order: Order) -> None:
         """Do it, as long as somebody waits for it."""
 
         def progress(done: int, of: int) -> None:

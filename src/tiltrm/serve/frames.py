@@ -20,7 +20,7 @@ from tiltrm.explore.result import SearchResult, beliefs, marginal_entropy
 from tiltrm.model.base import RecursiveModel, evaluations_per_step
 from tiltrm.solving import Solved
 from tiltrm.tasks import Task
-from tiltrm.tasks.registry import Source, source_of
+from tiltrm.tasks.registry import TaskSource, source_of
 
 DIGITS = 4
 GRIDS = 6  # particles whose own answers are shown
@@ -53,7 +53,7 @@ def symbols(task: Task, vocabulary: int | None = None) -> list[str]:
 
 def command(
     text: str, method: str, seed: int, settings: Mapping[str, Any], model_name: str | None,
-    source: Source | None = None,
+    source: TaskSource | None = None,
 ) -> str:  # fmt: skip
     """The command line that does the same; `model_name` is None for the usual one.
 

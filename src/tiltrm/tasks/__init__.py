@@ -1,4 +1,4 @@
-"""The tasks: Sudoku 9x9, its 4x4 toy, the 30x30 maze, and what others register."""
+"""The tasks: Sudoku 9x9 and 4x4, the 30x30 maze, and tasks that users register."""
 
 from tiltrm.tasks.base import Symmetry, Task
 from tiltrm.tasks.grid import Grid

@@ -104,8 +104,12 @@ class Task(Protocol):
         confidence: Tensor | None = None,
         *,
         colour: bool = True,
+        width: int | None = None,
     ) -> str:
-        """The grid for a terminal; confidence (cell,) in [0, 1] gives the colour."""
+        """The grid for a terminal; confidence (cell,) in [0, 1] gives the colour.
+
+        With `width`, a narrower form where the grid has more columns than that.
+        """
 
     def picture(
         self,

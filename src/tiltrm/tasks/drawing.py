@@ -1,7 +1,8 @@
-"""What the pictures of all tasks share: values per cell, terminal colours, SVG elements."""
+"""Grids for the terminal and as SVG: shared elements, and grids of characters."""
 
+import html
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from torch import Tensor
 
@@ -9,10 +10,12 @@ from tiltrm.errors import SettingsError
 
 RESET = "\x1b[0m"
 BOLD = "1"
-RAMP = (196, 202, 208, 214, 220, 226, 190, 154, 118, 82)  # the 256-colour codes red to green
+RAMP = (196, 202, 208, 214, 220, 226, 190, 154, 118, 82)  # 256-colour codes from red to green
 
 INK, PAPER, RULE = "#1f2933", "#fdfdfb", "#c9ced6"
 ANSWER, DOUBT, WRONG = "#2563a8", "#f59e0b", "#d0342c"
+CELL, MARGIN = 48, 14  # of a grid of characters
+EMPTY = "."
 
 
 def tokens(values: Tensor, cells: int) -> list[int]:
@@ -20,10 +23,10 @@ def tokens(values: Tensor, cells: int) -> list[int]:
     return [int(value) for value in _flat(values, cells, "tokens")]
 
 
-def shares(values: Tensor | None, cells: int, otherwise: float) -> list[float]:
-    """(cell,) values in [0, 1] as a list, NaN as 0; `otherwise` everywhere where there are none."""
+def shares(values: Tensor | None, cells: int, default: float) -> list[float]:
+    """(cell,) values as a list, clipped to [0, 1], NaN as 0; `default` in every cell for None."""
     if values is None:
-        return [otherwise] * cells
+        return [default] * cells
     found = _flat(values, cells, "confidence")
     return [0.0 if math.isnan(value) else min(1.0, max(0.0, float(value))) for value in found]
 
@@ -33,6 +36,11 @@ def _flat(values: Tensor, cells: int, name: str) -> list[float]:
         raise SettingsError(f"expected {name} of shape ({cells},), got {tuple(values.shape)}")
     numbers: list[float] = values.tolist()
     return numbers
+
+
+def fits(columns: int, width: int | None) -> bool:
+    """Whether so many columns fit a terminal of this width; None is a terminal of any width."""
+    return width is None or columns <= width
 
 
 def paint(text: str, code: str) -> str:
@@ -45,8 +53,97 @@ def heat(confidence: float) -> int:
     return RAMP[min(len(RAMP) - 1, int(confidence * len(RAMP)))]
 
 
-def page(width: int, height: int, title: str, parts: Iterable[str]) -> str:
-    """A whole SVG picture on light paper."""
+def grid_text(
+    characters: str, side: int, puzzle: Tensor, answer: Tensor | None, confidence: Tensor | None, *,
+    colour: bool, box: int | None, width: int | None,
+) -> str:  # fmt: skip
+    """A grid of characters for a terminal: clues bold, answers red (unsure) to green (sure).
+
+    Rulings every `box` cells, or only spaces if `box` is None or the rulings do not fit the
+    terminal's `width`; no spaces either if those do not fit. Without colour, all forms read back.
+    """
+    clues, filled = _clues_and_cells(characters, side * side, puzzle, answer)
+    sure = shares(confidence, side * side, 1.0)
+    cells = [_styled(*each, colour) for each in zip(clues, filled, sure, strict=True)]
+    rows = [cells[start : start + side] for start in range(0, side * side, side)]
+    if box is not None and fits(2 * (side + side // box) + 1, width):
+        return _ruled(rows, side, box)
+    gap = " " if fits(2 * side - 1, width) else ""
+    return "\n".join(gap.join(row) for row in rows)
+
+
+def _ruled(rows: Sequence[Sequence[str]], side: int, box: int) -> str:
+    bar = "─" * (2 * box + 1)
+    bars = [bar] * (side // box)
+    top, middle, bottom = (ends[0] + ends[1].join(bars) + ends[2] for ends in ("┌┬┐", "├┼┤", "└┴┘"))
+    lines = []
+    for number, row in enumerate(rows):
+        if number % box == 0:
+            lines.append(middle if number else top)
+        groups = [" ".join(row[start : start + box]) for start in range(0, side, box)]
+        lines.append("│ " + " │ ".join(groups) + " │")
+    return "\n".join((*lines, bottom))
+
+
+def _clues_and_cells(
+    characters: str, cells: int, puzzle: Tensor, answer: Tensor | None
+) -> tuple[list[str], list[str]]:
+    """Two characters a cell: the clue ('' for none), and the one to show ('.' for a blank)."""
+    clues, shown = (
+        [characters[token - 1] if 1 < token <= len(characters) else "" for token in found]
+        for found in (tokens(puzzle, cells), tokens(puzzle if answer is None else answer, cells))
+    )
+    return clues, [each or EMPTY for each in shown]
+
+
+def _styled(clue: str, filled: str, sure: float, colour: bool) -> str:
+    if not colour or filled == EMPTY:
+        return filled
+    return paint(filled, BOLD if clue == filled else f"38;5;{heat(sure)}")
+
+
+def grid_svg(
+    characters: str, side: int, puzzle: Tensor, answer: Tensor | None, confidence: Tensor | None,
+    wrong: Tensor | None, *, box: int, title: str,
+) -> str:  # fmt: skip
+    """A picture: clues bold, answers blue, cells tinted by doubt, wrong cells struck through.
+
+    Every `box` cells the rules are thick.
+    """
+    clues, filled = _clues_and_cells(characters, side * side, puzzle, answer)
+    sure, marked = shares(confidence, side * side, 1.0), shares(wrong, side * side, 0.0)
+    under, over = [], []
+    for cell in range(side * side):
+        row, column = divmod(cell, side)
+        x, y = MARGIN + column * CELL, MARGIN + row * CELL
+        is_clue = clues[cell] == filled[cell]
+        if sure[cell] < 1.0 and not is_clue:
+            under.append(shade(x, y, CELL, 1.0 - sure[cell]))
+        if marked[cell]:
+            over.append(cross(x, y, CELL))
+        if filled[cell] != EMPTY:
+            ink, text = INK if is_clue else ANSWER, html.escape(filled[cell])
+            over.append(letter(x + CELL / 2, y + CELL / 2, text, CELL * 0.52, ink, bold=is_clue))
+    size = 2 * MARGIN + side * CELL
+    return svg(size, size, title, (*under, *_rules(side, box), *over))
+
+
+def _rules(side: int, box: int) -> Iterable[str]:
+    """Thin rules first, so that the thick ones lie on top."""
+    end = MARGIN + side * CELL
+    thin: list[str] = []
+    thick: list[str] = []
+    for place in range(side + 1):
+        at = MARGIN + place * CELL
+        is_edge = place % box == 0
+        ink, width = (INK, 2.4) if is_edge else (RULE, 1.0)
+        pair = [line(at, MARGIN, at, end, ink, width), line(MARGIN, at, end, at, ink, width)]
+        (thick if is_edge else thin).extend(pair)
+    return thin + thick
+
+
+def svg(width: int, height: int, title: str, parts: Iterable[str]) -> str:
+    """A whole SVG picture on a light background."""
     head = (
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" width="{width}" '
         f'height="{height}" role="img" font-family="Helvetica, Arial, sans-serif">'

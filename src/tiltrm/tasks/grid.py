@@ -1,26 +1,150 @@
-"""A square grid whose blanks are to be filled: what a task of one's own starts from."""
+"""Tasks that fill the blanks of a square grid; `Grid` is the base class for a task of your own.
+
+Id 1 is the blank, and the ids after it are clues.
+"""
 
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Protocol
 
 import torch
 from torch import Tensor
 
 from tiltrm.errors import PuzzleError, SettingsError
-from tiltrm.tasks import base, drawing, grid_draw
-from tiltrm.tasks.base import TOKENS, Symmetry, place
-from tiltrm.tasks.blanks import BLANK, Blanks, filled, require_filled
+from tiltrm.tasks import base, drawing
+from tiltrm.tasks.base import TOKENS, Symmetry, Task, TaskDefaults, place
 
+BLANK = 1
 NAME = re.compile("[a-z][a-z0-9_-]*")
 
 
-@dataclass(frozen=True)
-class Grid(Blanks):
-    """`characters` are those of the ids 1, 2, ...; the first of them is the blank.
+class CharacterTask(Task, Protocol):
+    """A task whose ids 1, 2, ... are characters, of which the first is the blank."""
 
-    A task says what `broken` counts, and may give `generate` and `symmetry`. Everything else has a
-    plain meaning. See examples/latin.py.
+    @property
+    def characters(self) -> str:
+        """The characters of the ids 1, 2, ..."""
+
+    @property
+    def defaults(self) -> TaskDefaults:
+        """The defaults of a task that nothing was tuned for."""
+        return TaskDefaults()
+
+    @property
+    def ruled_every(self) -> int | None:
+        """Cells between two rulings of the grid; None for a grid without rulings."""
+
+    @property
+    def title(self) -> str:
+        """The title of its pictures."""
+
+    def alphabet(self) -> dict[str, int]:
+        """Every character that `encode` reads, with its id."""
+
+
+class FillBlanks:
+    """The methods of a `CharacterTask` that do not depend on its rules."""
+
+    @property
+    def cells(self: CharacterTask) -> int:
+        """Cells in a puzzle."""
+        return self.side**2
+
+    @property
+    def vocabulary(self: CharacterTask) -> int:
+        """Token ids, including the pad id 0."""
+        return len(self.characters) + 1
+
+    @property
+    def defaults(self) -> TaskDefaults:
+        """The defaults of a task that nothing was tuned for."""
+        return TaskDefaults()
+
+    @property
+    def ruled_every(self) -> int | None:
+        """Cells between two rulings of the grid; None for a grid without rulings."""
+        return None
+
+    @property
+    def title(self: CharacterTask) -> str:
+        """The title of its pictures."""
+        return self.name
+
+    def alphabet(self: CharacterTask) -> dict[str, int]:
+        """Every character that `encode` reads, with its id."""
+        return {each: number for number, each in enumerate(self.characters, BLANK)}
+
+    def encode_all(self: CharacterTask, texts: Sequence[str], *, answer: bool = False) -> Tensor:
+        """Texts -> (puzzle, cell) uint8, at once if all are one line and valid."""
+        return base.encode_all(self, self.alphabet(), texts, answer=answer)
+
+    def decode(self: CharacterTask, tokens: Tensor) -> str:
+        """(cell,) -> one line; '?' for an id without a character."""
+        return base.decode(self.characters, tokens)
+
+    def clean(self, line: str) -> str:
+        """The line without a comment, which starts with '#', and without outer spaces."""
+        return line.partition("#")[0].strip()
+
+    def well_formed(self: CharacterTask, tokens: Tensor, *, answer: bool = False) -> Tensor:
+        """(..., cell) -> (...) bool: all ids are clues, or blanks unless it is an answer."""
+        given = self.given(tokens)
+        return (given if answer else given | (tokens == BLANK)).all(-1)
+
+    def given(self: CharacterTask, puzzle: Tensor) -> Tensor:
+        """The cells that are not blank."""
+        return (puzzle > BLANK) & (puzzle < self.vocabulary)
+
+    def is_solved(self: CharacterTask, puzzle: Tensor, answer: Tensor) -> Tensor:
+        """Whether the answer keeps the clues and breaks no rule."""
+        return self.violations(puzzle, answer) == 0
+
+    def symmetries(
+        self: CharacterTask, tokens: Tensor, answers: Tensor, generator: torch.Generator
+    ) -> tuple[Tensor, Tensor]:
+        """Puzzles and answers, transformed by one random symmetry for each puzzle."""
+        symmetry = self.symmetry(len(tokens), generator)
+        return symmetry.apply(tokens), symmetry.apply(answers)
+
+    def render(
+        self: CharacterTask, puzzle: Tensor, answer: Tensor | None = None,
+        confidence: Tensor | None = None, *, colour: bool = True, width: int | None = None,
+    ) -> str:  # fmt: skip
+        """A line a row; clues bold, answers from red (unsure) to green (sure).
+
+        If the terminal has fewer than the usual columns (`width`), rulings and then spaces are
+        left out.
+        """
+        return drawing.grid_text(
+            self.characters, self.side, puzzle, answer, confidence, colour=colour, width=width,
+            box=self.ruled_every,
+        )  # fmt: skip
+
+    def picture(
+        self: CharacterTask, puzzle: Tensor, answer: Tensor | None = None,
+        confidence: Tensor | None = None, *, wrong: Tensor | None = None,
+    ) -> str:  # fmt: skip
+        """SVG text; clues bold, unsure cells shaded, wrong cells marked."""
+        return drawing.grid_svg(
+            self.characters, self.side, puzzle, answer, confidence, wrong,
+            box=self.ruled_every or self.side, title=self.title,
+        )  # fmt: skip
+
+
+def require_filled(ids: Sequence[int], side: int) -> None:
+    """Raise PuzzleError if an answer has a blank."""
+    if BLANK in ids:
+        where = place(ids.index(BLANK), side)
+        raise PuzzleError(f"expected an answer with no blank, got a blank at {where}")
+
+
+@dataclass(frozen=True)
+class Grid(FillBlanks):
+    """A task of your own: define `broken`, which counts the broken rules of a filled grid.
+
+    `characters` are those of the ids 1, 2, ...; the first is the blank. `generate` and `symmetry`
+    are optional; everything else has a default. See examples/latin.py.
     """
 
     name: str
@@ -36,23 +160,13 @@ class Grid(Blanks):
         once = len(set(self.characters)) == len(self.characters)
         if not (plain and once and 2 <= len(self.characters) < TOKENS):
             raise SettingsError(
-                f"the characters of {self.name} must be a blank and others, each once, of ASCII, "
-                f"none of them a space or '#', got {self.characters!r:.60}"
+                f"the characters of {self.name} must be a blank and at least one other, all "
+                f"different and printable ASCII without '#', got {self.characters!r:.60}"
             )
-
-    @property
-    def cells(self) -> int:
-        """Cells in a puzzle."""
-        return self.side**2
-
-    @property
-    def vocabulary(self) -> int:
-        """Token ids, the pad id 0 among them."""
-        return len(self.characters) + 1
 
     def broken(self, answer: Tensor) -> Tensor:
         """(..., cell) -> (...) int64: how many rules a grid breaks; 0 for none."""
-        raise NotImplementedError(f"{type(self).__name__} must say which rules are broken")
+        raise NotImplementedError(f"{type(self).__name__} must define broken(answer)")
 
     def violations(self, puzzle: Tensor, answer: Tensor) -> Tensor:
         """Changed clues, cells left blank, and broken rules."""
@@ -61,7 +175,7 @@ class Grid(Blanks):
 
     def encode(self, text: str, *, answer: bool = False) -> Tensor:
         """Text -> (cell,) uint8; spaces and line ends are skipped."""
-        known = self._alphabet()
+        known = self.alphabet()
         ids: list[int] = []
         for each in "".join(text.split()):
             if each not in known:
@@ -74,24 +188,12 @@ class Grid(Blanks):
             require_filled(ids, self.side)
         return torch.tensor(ids, dtype=torch.uint8)
 
-    def encode_all(self, texts: Sequence[str], *, answer: bool = False) -> Tensor:
-        """Texts -> (puzzle, cell) uint8."""
-        return base.encode_all(self, self._alphabet(), texts, answer=answer)
-
-    def decode(self, tokens: Tensor) -> str:
-        """(cell,) -> one line; '?' for an id that has no character."""
-        return base.decode(self.characters, tokens)
-
     def width(self, line: str) -> int:
-        """Cells that a line seems to hold."""
+        """The number of cells in a line."""
         return len("".join(line.split()))
 
-    def well_formed(self, tokens: Tensor, *, answer: bool = False) -> Tensor:
-        """Whether all ids have a character, and none is blank in an answer."""
-        return filled(self, tokens, answer=answer)
-
     def symmetry(self, puzzles: int, generator: torch.Generator) -> Symmetry:
-        """None but the identity, unless a task knows more."""
+        """The identity; a task that has symmetries overrides this."""
         places, names = (
             torch.arange(count, device=generator.device).expand(puzzles, -1)
             for count in (self.cells, self.vocabulary)
@@ -99,29 +201,5 @@ class Grid(Blanks):
         return Symmetry(places, names)
 
     def generate(self, seed: int) -> tuple[Tensor, Tensor]:
-        """A puzzle of one's own and its answer, where a task can make them."""
-        raise SettingsError(f"{self.name} makes no puzzles of its own; give a file of them")
-
-    def render(
-        self, puzzle: Tensor, answer: Tensor | None = None, confidence: Tensor | None = None, *,
-        colour: bool = True,
-    ) -> str:  # fmt: skip
-        """A line a row; clues bold, answers from red (unsure) to green (sure)."""
-        clues, shown = grid_draw.shown(self.characters, self.cells, puzzle, answer)
-        sure = drawing.shares(confidence, self.cells, 1.0)
-        cells = [grid_draw.styled(*each, colour) for each in zip(clues, shown, sure, strict=True)]
-        rows = range(0, self.cells, self.side)
-        return "\n".join(" ".join(cells[row : row + self.side]) for row in rows)
-
-    def picture(
-        self, puzzle: Tensor, answer: Tensor | None = None, confidence: Tensor | None = None, *,
-        wrong: Tensor | None = None,
-    ) -> str:  # fmt: skip
-        """SVG text; clues bold, unsure cells shaded, wrong cells marked."""
-        clues, shown = grid_draw.shown(self.characters, self.cells, puzzle, answer)
-        return grid_draw.svg(
-            self.side, clues, shown, confidence, wrong, box=self.side, title=self.name
-        )
-
-    def _alphabet(self) -> dict[str, int]:
-        return {each: number for number, each in enumerate(self.characters, BLANK)}
+        """A puzzle and its answer; a task that can generate puzzles overrides this."""
+        raise SettingsError(f"{self.name} cannot generate puzzles; give a file of them")

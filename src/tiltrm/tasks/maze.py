@@ -1,4 +1,4 @@
-"""The maze: draw a shortest way from S to G. Ids: 0 pad, 1 '#', 2 ' ', 3 'S', 4 'G', 5 'o'."""
+"""The maze: draw a shortest path from S to G. Ids: 0 pad, 1 '#', 2 ' ', 3 'S', 4 'G', 5 'o'."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -9,25 +9,17 @@ import torch
 from torch import Tensor
 
 from tiltrm.errors import SettingsError
-from tiltrm.tasks import (
-    base,
-    maze_draw,
-    maze_fresh,
-    maze_generate,
-    maze_move,
-    maze_rules,
-    maze_text,
-)
+from tiltrm.tasks import base, maze_format, maze_generate, maze_search
 from tiltrm.tasks.base import Symmetry, TaskDefaults
-from tiltrm.tasks.maze_text import CHARACTERS, FREE, GOAL, PATH, START, WALL
+from tiltrm.tasks.maze_format import ALPHABET, CHARACTERS, FREE, GOAL, PATH, START, WALL
 
 
 class Judgement(NamedTuple):
-    """An answer judged three ways, each (...) bool."""
+    """Three criteria for an answer, each (...) bool."""
 
-    exact: Tensor  # equals the label; of several shortest paths only one does
+    exact: Tensor  # equals the label, which is one of several shortest paths
     shortest_valid: Tensor  # a valid path, and none is shorter
-    valid: Tensor  # a path from S to G and nothing else changed
+    valid: Tensor  # a path from S to G, and no other cell changed
 
 
 @dataclass(frozen=True)
@@ -71,18 +63,18 @@ class Maze:
 
     def encode(self, text: str, *, answer: bool = False) -> Tensor:
         """One line of all cells, or a line for each row -> (cell,) uint8."""
-        return torch.tensor(maze_text.read(text, self.side, answer=answer), dtype=torch.uint8)
+        return torch.tensor(maze_format.read(text, self.side, answer=answer), dtype=torch.uint8)
 
     def encode_all(self, texts: Sequence[str], *, answer: bool = False) -> Tensor:
-        """Texts -> (puzzle, cell) uint8, at once where all are one line and right."""
-        return base.encode_all(self, maze_text.alphabet(), texts, answer=answer)
+        """Texts -> (puzzle, cell) uint8, at once if all are one line and valid."""
+        return base.encode_all(self, ALPHABET, texts, answer=answer)
 
     def decode(self, tokens: Tensor) -> str:
         """(cell,) -> one line; '?' for an id that is no maze token."""
         return base.decode(CHARACTERS, tokens)
 
     def clean(self, line: str) -> str:
-        """The line without its end. Spaces and '#' are cells."""
+        """The line without its line end; spaces and '#' are cells."""
         return line.rstrip("\r\n")
 
     def width(self, line: str) -> int:
@@ -90,9 +82,9 @@ class Maze:
         return len(line)
 
     def well_formed(self, tokens: Tensor, *, answer: bool = False) -> Tensor:
-        """Whether all ids are known, S and G stand there once, and no path in a question."""
+        """Whether all ids are known, S and G occur once, and a question has no path."""
         allowed = (tokens >= WALL) & (tokens <= (PATH if answer else GOAL))
-        return allowed.all(-1) & (self._endless(tokens) == 0)
+        return allowed.all(-1) & (self._missing_ends(tokens) == 0)
 
     def given(self, puzzle: Tensor) -> Tensor:
         """Walls, S and G."""
@@ -101,18 +93,18 @@ class Maze:
     def violations(self, puzzle: Tensor, answer: Tensor) -> Tensor:
         """Changed cells + path cells with a wrong number of path neighbours + cut-off path cells.
 
-        S and G must have one path neighbour and every 'o' two, so a path that touches itself does
-        not count: its cells do not say which way it runs, and it is never shortest. Zero exactly
-        for a valid path. Proved by tests/tasks/test_maze.py::test_violations_are_zero_iff_valid.
+        S and G must have one path neighbour and every 'o' two, so a path that touches itself is
+        not valid: its cells do not tell its order, and it is never shortest. Zero exactly for a
+        valid path. Proved by tests/tasks/test_maze.py::test_violations_are_zero_iff_valid.
         """
         changed = ((answer != puzzle) & ~self._drawn(puzzle, answer)).sum(-1)
         start, goal = self._grid(puzzle == START), self._grid(puzzle == GOAL)
         path = self._grid(self._drawn(puzzle, answer)) | start | goal
         wanted = 2 - (start | goal).to(torch.int8)
-        bent = path & (maze_rules.neighbours(path) != wanted)
-        lost = path & ~maze_rules.reachable(start.expand_as(path), path)
+        bent = path & (maze_search.neighbours(path) != wanted)
+        lost = path & ~maze_search.reachable(start.expand_as(path), path)
         broken = (bent.to(torch.int8) + lost.to(torch.int8)).flatten(-2).sum(-1)
-        return changed + broken + self._endless(puzzle)
+        return changed + broken + self._missing_ends(puzzle)
 
     def is_solved(self, puzzle: Tensor, answer: Tensor) -> Tensor:
         """Whether the answer is a valid path and no path is shorter; needs no label."""
@@ -128,24 +120,24 @@ class Maze:
         return self._drawn(puzzle, answer).sum(-1) + 2
 
     def shortest_length(self, puzzle: Tensor) -> Tensor:
-        """Cells of a shortest path, S and G among them: (...) int64, 0 where there is no way."""
+        """Cells of a shortest path, S and G among them: (...) int64, 0 if there is none."""
         grids = (
             self._grid(puzzle == START),
             self._grid(puzzle == GOAL),
             self._grid(puzzle != WALL),
         )
-        return maze_rules.steps_between(*grids) + 1
+        return maze_search.steps_between(*grids) + 1
 
     def answer(self, puzzle: Tensor) -> Tensor:
-        """The shortest path that the public labels draw; the puzzle itself where there is none.
+        """The shortest path that the public labels draw; the puzzle itself if it has no path.
 
-        Mazes have millions of shortest paths. From S on, the labels of Maze-Hard take the first of
-        down, left, right and up that is on one, in every single maze.
+        A maze has up to millions of shortest paths. From S on, the labels of Maze-Hard take the
+        first of down, left, right and up that is on one of them.
         Proved by tests/tasks/test_maze.py::test_the_public_labels_follow_the_rule.
         """
-        steps = maze_rules.distances(self._grid(puzzle == GOAL), self._grid(puzzle != WALL))
-        way = maze_rules.descent(self._grid(puzzle == START), steps).flatten(-2)
-        return torch.where(way, PATH, puzzle).to(puzzle.dtype)
+        steps = maze_search.distances(self._grid(puzzle == GOAL), self._grid(puzzle != WALL))
+        path = maze_search.descent(self._grid(puzzle == START), steps).flatten(-2)
+        return torch.where(path, PATH, puzzle).to(puzzle.dtype)
 
     def symmetry(self, puzzles: int, generator: torch.Generator) -> Symmetry:
         """One of the 8 symmetries of the square for each puzzle."""
@@ -157,10 +149,10 @@ class Maze:
     def symmetries(
         self, tokens: Tensor, answers: Tensor, generator: torch.Generator
     ) -> tuple[Tensor, Tensor]:
-        """Puzzles moved by one random symmetry each, half of them with S and G exchanged.
+        """Puzzles transformed by one random symmetry each, half of them with S and G exchanged.
 
-        Which of its shortest paths is a maze's label does not move along, so an answer that follows
-        the rule of `answer` becomes the one that follows it in the moved maze; others are moved.
+        The rule of `answer` is not symmetric. So an answer that follows it becomes the one that
+        follows it in the transformed maze; any other answer is transformed with its maze.
         """
         symmetry = self.symmetry(tokens.shape[0], generator)
         ends = torch.arange(self.vocabulary, device=generator.device)
@@ -172,52 +164,49 @@ class Maze:
         return moved, torch.where(by_rule, self.answer(moved), carried)
 
     def generate(self, seed: int, at_least: int | None = None) -> tuple[Tensor, Tensor]:
-        """Random walls, kept when a shortest path has `at_least` cells: 110 for side 30."""
+        """A maze of random walls whose shortest path has `at_least` cells: 110 for side 30."""
         question, answer = maze_generate.generate(self.side, seed, at_least)
         return self.encode(question), self.encode(answer, answer=True)
 
     def fresh(self, count: int, generator: torch.Generator) -> tuple[Tensor, Tensor]:
-        """As `generate`, so many at once on the generator's device, and other mazes."""
-        questions = maze_fresh.fresh(self.side, count, generator)
+        """`count` mazes like those of `generate`, made in batches on the generator's device."""
+        questions = maze_generate.fresh(self.side, count, generator)
         return questions, self.answer(questions)
 
     def moved(
         self, tokens: Tensor, generator: torch.Generator, window: int = 0
     ) -> tuple[Tensor, Tensor]:
-        """New puzzles in the walls of these: turned by chance, other ends, labels by the rule.
+        """New puzzles in the walls of these: randomly turned, with other ends, labels by the rule.
 
-        With a `window`, each in a square of so many cells' side cut out of its maze. A few less
-        than were given: see `maze_move.moved`.
+        With a `window`, each is a random square of this side cut out of its maze. A few are
+        dropped: see `maze_generate.moved`.
         """
         turned = self.symmetry(len(tokens), generator).apply(tokens)
         free = self._grid(turned != WALL)
         small = replace(self, side=window or self.side)
         if window:
-            free = maze_move.windows(free, window, generator)
-        questions = maze_move.moved(free, maze_generate.least_cells(small.side), generator)
+            free = maze_generate.windows(free, window, generator)
+        questions = maze_generate.moved(free, maze_generate.least_cells(small.side), generator)
         return questions, small.answer(questions)
 
     def render(
-        self,
-        puzzle: Tensor,
-        answer: Tensor | None = None,
-        confidence: Tensor | None = None,
-        *,
-        colour: bool = True,
-    ) -> str:
-        """Two characters a cell; the path is coloured by confidence, red to green."""
-        return maze_draw.terminal(self.side, puzzle, answer, confidence, colour=colour)
+        self, puzzle: Tensor, answer: Tensor | None = None, confidence: Tensor | None = None, *,
+        colour: bool = True, width: int | None = None,
+    ) -> str:  # fmt: skip
+        """Two characters a cell, or one if two do not fit the terminal's columns (`width`).
+
+        The path is coloured by confidence, red to green.
+        """
+        return maze_format.terminal(
+            self.side, puzzle, answer, confidence, colour=colour, width=width
+        )
 
     def picture(
-        self,
-        puzzle: Tensor,
-        answer: Tensor | None = None,
-        confidence: Tensor | None = None,
-        *,
+        self, puzzle: Tensor, answer: Tensor | None = None, confidence: Tensor | None = None, *,
         wrong: Tensor | None = None,
-    ) -> str:
+    ) -> str:  # fmt: skip
         """SVG text; unsure cells are shaded, wrong ones marked."""
-        return maze_draw.svg_text(self.side, puzzle, answer, confidence, wrong)
+        return maze_format.svg_text(self.side, puzzle, answer, confidence, wrong)
 
     def _grid(self, flags: Tensor) -> Tensor:
         return flags.view(*flags.shape[:-1], self.side, self.side)
@@ -226,8 +215,8 @@ class Maze:
         """Cells where the answer may and does draw the path."""
         return (puzzle == FREE) & (answer == PATH)
 
-    def _endless(self, puzzle: Tensor) -> Tensor:
-        """How many of S and G do not stand in the puzzle exactly once: (...) int64."""
+    def _missing_ends(self, puzzle: Tensor) -> Tensor:
+        """How many of S and G do not occur exactly once in the puzzle: (...) int64."""
         ends = [(puzzle == token).sum(-1) != 1 for token in (START, GOAL)]
         return ends[0].long() + ends[1].long()
 

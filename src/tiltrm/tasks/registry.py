@@ -1,6 +1,6 @@
-"""Tasks by their names: the standard ones, and those that somebody brings along.
+"""Tasks by name: the standard ones, and those that users register.
 
-A name in a checkpoint or a stored result never loads code; it finds what was registered before.
+A name in a checkpoint or a stored result never loads code; it finds a task registered before.
 Proved by tests/tasks/test_registry.py.
 """
 
@@ -20,15 +20,15 @@ OPTIONAL = ("defaults",)
 NEEDED = tuple(name for name in vars(Task) if not name.startswith("_") and name not in OPTIONAL)
 
 
-class Source(NamedTuple):
-    """The Python that brings a task, so that it can be handed to another process."""
+class TaskSource(NamedTuple):
+    """The Python code that defines a task, so that it can be sent to another process."""
 
-    where: str  # FILE.py or MODULE, as it was named
-    name: str  # of the task in there
-    content: bytes | None  # of the file; None for a module, which every machine must have itself
+    where: str  # FILE.py or MODULE, as the user wrote it
+    name: str  # of the task in it
+    content: bytes | None  # of the file; None for a module, which every machine must have
 
 
-_registered: dict[str, tuple[Task, Source | None]] = {}
+_registered: dict[str, tuple[Task, TaskSource | None]] = {}
 
 
 def by_name(name: str) -> Task:
@@ -37,7 +37,8 @@ def by_name(name: str) -> Task:
     if name in known:
         return known[name]
     raise SettingsError(
-        f"expected a task among {', '.join(known)}, got {name!r}; one's own is --task FILE.py:NAME"
+        f"expected a task among {', '.join(known)}, got {name!r}; for a task of your own use "
+        "--task FILE.py:NAME"
     )
 
 
@@ -49,17 +50,17 @@ def defaults_of(task: Task | str) -> TaskDefaults:
     return getattr(task, "defaults", TaskDefaults())
 
 
-def source_of(name: str) -> Source | None:
-    """What brought the task of this name; None for one that is standard, or made by a program."""
+def source_of(name: str) -> TaskSource | None:
+    """The source of the task of this name; None if it is standard or made by a program."""
     return _registered[name][1] if name in _registered else None
 
 
-def register(task: Task, source: Source | None = None) -> Task:
-    """Make a task known by its name in this process, and return it; SettingsError if it is none."""
+def register(task: Task, source: TaskSource | None = None) -> Task:
+    """Make a task known by its name in this process, and return it; raises SettingsError."""
     missing = [name for name in NEEDED if not hasattr(task, name)]
     if missing:
         raise SettingsError(
-            f"expected a task, got {task!r:.60} without {', '.join(missing)}; begin with "
+            f"expected a task, got {task!r:.60} without {', '.join(missing)}; start from "
             "tiltrm.tasks.Grid"
         )
     if task.cells != task.side**2 or not 2 < task.vocabulary <= TOKENS:
@@ -84,15 +85,15 @@ def adopt(spec: str) -> Task:
         raise SettingsError(
             f"{where}: expected Python with a task, got: {error.strerror}"
         ) from error
-    return bring(Source(where, name, content))
+    return register_source(TaskSource(where, name, content))
 
 
-def bring(source: Source) -> Task:
-    """Register the task of a source, here or in a process that was handed it. This runs it."""
+def register_source(source: TaskSource) -> Task:
+    """Register the task of a source, here or in another process. This runs its code."""
     where, name, _ = source
     try:
         found: Any = getattr(_module(source), name, None)
-    except Exception as error:  # whatever a file of somebody's raises
+    except Exception as error:  # the file may raise anything
         reason = " ".join(f"{type(error).__name__}: {error}".split())[:200]
         raise SettingsError(f"{where}: expected Python with a task, got {reason}") from error
     if found is None:
@@ -100,11 +101,11 @@ def bring(source: Source) -> Task:
     return register(found, source)
 
 
-def _module(source: Source) -> ModuleType:
+def _module(source: TaskSource) -> ModuleType:
     if source.content is None:
         return importlib.import_module(source.where)
     module = ModuleType(f"tiltrm_task_{Path(source.where).stem}")
     module.__file__ = source.where
-    sys.modules[module.__name__] = module  # where a dataclass and pickle look for it
+    sys.modules[module.__name__] = module  # dataclasses and pickle look it up there
     exec(compile(source.content, source.where, "exec"), vars(module))
     return module

@@ -1,19 +1,23 @@
 """Sudoku: 9x9 with boxes of 3x3, and a 4x4 toy. Ids: 0 pad, 1 blank, 2.. the digits 1.. ."""
 
-from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import combinations
 
 import torch
 from torch import Tensor
 
-from tiltrm.errors import SettingsError
-from tiltrm.tasks import base, sudoku_draw, sudoku_generate, sudoku_text
-from tiltrm.tasks.base import Symmetry, TaskDefaults, permutations
-from tiltrm.tasks.blanks import BLANK, Blanks, filled, require_filled
+from tiltrm.errors import PuzzleError, SettingsError
+from tiltrm.tasks import sudoku_generate
+from tiltrm.tasks.base import Symmetry, TaskDefaults, permutations, place
+from tiltrm.tasks.grid import BLANK, FillBlanks, require_filled
+
+BLANKS = ".0_*"
+SEPARATORS = frozenset("|-+")
+BOX_DRAWING = range(0x2500, 0x2580)  # so that a grid printed by `render` reads back
 
 
 @dataclass(frozen=True)
-class Sudoku(Blanks):
+class Sudoku(FillBlanks):
     """Sudoku with square boxes of side `box`: every row, column and box holds every digit once."""
 
     box: int = 3
@@ -27,16 +31,24 @@ class Sudoku(Blanks):
         return "sudoku" if self.box == 3 else f"sudoku{self.side}"
 
     @property
+    def title(self) -> str:
+        return "Sudoku"
+
+    @property
     def side(self) -> int:
         return self.box**2
 
     @property
-    def cells(self) -> int:
-        return self.side**2
+    def characters(self) -> str:
+        return "." + "123456789"[: self.side]
 
     @property
-    def vocabulary(self) -> int:
-        return self.side + 2
+    def ruled_every(self) -> int:
+        return self.box
+
+    def alphabet(self) -> dict[str, int]:
+        """Every character that `encode` reads, with its id; four characters are a blank."""
+        return super().alphabet() | dict.fromkeys(BLANKS, BLANK)
 
     @property
     def defaults(self) -> TaskDefaults:
@@ -46,32 +58,71 @@ class Sudoku(Blanks):
 
     def encode(self, text: str, *, answer: bool = False) -> Tensor:
         """Text -> (cell,) uint8. Blanks are . 0 _ or *; spaces, lines and rulings are skipped."""
-        ids = sudoku_text.read(text, self.side)
+        ids = self._read(text)
         if answer:
             require_filled(ids, self.side)
-        sudoku_text.check(ids, self.box, "digits" if answer else "clues")
+        self._require_consistent(ids, "digits" if answer else "clues")
         return torch.tensor(ids, dtype=torch.uint8)
 
-    def encode_all(self, texts: Sequence[str], *, answer: bool = False) -> Tensor:
-        """Texts -> (puzzle, cell) uint8, at once where all are one line and right."""
-        return base.encode_all(self, sudoku_text.alphabet(self.side), texts, answer=answer)
+    def _read(self, text: str) -> list[int]:
+        """The ids of the cells; raises PuzzleError on an unknown character or a wrong length."""
+        known = self.alphabet()
+        ids: list[int] = []
+        for character in text:
+            if character in known:
+                ids.append(known[character])
+            elif not _is_separator(character):
+                inside = len(ids) < self.cells
+                where = place(len(ids), self.side) if inside else f"cell {len(ids) + 1}"
+                raise PuzzleError(
+                    f"expected digits 1 to {self.side} and '.' for a blank, got {character!r} at "
+                    f"{where}"
+                )
+        if len(ids) != self.cells:
+            hint = "; write blanks as '.', since '-' is a ruling" if "-" in text else ""
+            raise PuzzleError(f"expected {self.cells} cells, got {len(ids)}{hint}")
+        return ids
 
-    def decode(self, tokens: Tensor) -> str:
-        """(cell,) -> one line; '.' is a blank, '?' an id that is no Sudoku token."""
-        return base.decode(sudoku_text.characters(self.side), tokens)
+    def _require_consistent(self, ids: list[int], noun: str) -> None:
+        """Raise PuzzleError if a digit occurs twice in a row, column or box; it names the cells."""
+        clues = [cell for cell in range(self.cells) if ids[cell] > BLANK]
+        for first, second in combinations(clues, 2):
+            unit = self._shared_unit(first, second) if ids[first] == ids[second] else ""
+            if unit:
+                digit = ids[first] - BLANK
+                raise PuzzleError(f"{noun} conflict: {digit} twice in {unit}; correct one of them")
+
+    def _shared_unit(self, first: int, second: int) -> str:
+        """The row, column or box that holds both cells, in words; '' if there is none."""
+        (row, column), (other_row, other_column) = (
+            divmod(cell, self.side) for cell in (first, second)
+        )
+        if row == other_row:
+            return f"row {row + 1} (columns {column + 1} and {other_column + 1})"
+        if column == other_column:
+            return f"column {column + 1} (rows {row + 1} and {other_row + 1})"
+        box, other_box = (
+            r // self.box * self.box + c // self.box
+            for r, c in ((row, column), (other_row, other_column))
+        )
+        if box == other_box:
+            return f"box {box + 1} ({place(first, self.side)} and {place(second, self.side)})"
+        return ""
 
     def width(self, line: str) -> int:
-        """Cells that a line seems to hold; 0 where it is empty or a ruling."""
-        return sudoku_text.width(line)
+        """The number of cells in a line. A '-' counts unless the whole line is a ruling."""
+        if all(_is_separator(character) for character in line):
+            return 0
+        return sum(character == "-" or not _is_separator(character) for character in line)
 
     def well_formed(self, tokens: Tensor, *, answer: bool = False) -> Tensor:
-        """Whether all ids are blanks or digits and no digit stands twice in a unit."""
-        allowed = filled(self, tokens, answer=answer)
+        """Whether all ids are blanks or digits and no digit occurs twice in a unit."""
+        allowed = super().well_formed(tokens, answer=answer)
         twice = [counts >> 1 | counts >> 2 | counts >> 3 for counts in self._counts(tokens)]
         return allowed & ~(torch.cat(twice, dim=-1) & self._ones()).any(-1)
 
     def violations(self, puzzle: Tensor, answer: Tensor) -> Tensor:
-        """Changed clues + cells that are no digit + digits missing from a row, column or box.
+        """Changed clues + cells without a digit + digits missing from a row, column or box.
 
         Zero exactly for a solution. Proved by tests/tasks/test_sudoku.py::test_violations_*.
         """
@@ -81,54 +132,6 @@ class Sudoku(Blanks):
         for counts in self._counts(answer):
             missing += self.side * self.side - self._distinct(counts).sum(-1)
         return changed + empty + missing
-
-    def symmetry(self, puzzles: int, generator: torch.Generator) -> Symmetry:
-        """Digits, bands, rows in a band, stacks, columns in a stack, and transposition."""
-        rows, columns = self._lines(puzzles, generator), self._lines(puzzles, generator)
-        coin = torch.rand(puzzles, 1, 1, generator=generator, device=generator.device) < 0.5
-        upright = rows.unsqueeze(2) * self.side + columns.unsqueeze(1)
-        flipped = columns.unsqueeze(1) * self.side + rows.unsqueeze(2)
-        source = torch.where(coin, flipped, upright)
-        digits = permutations(puzzles, self.side, generator) + BLANK + 1
-        fixed = torch.arange(BLANK + 1, device=generator.device).expand(puzzles, -1)
-        return Symmetry(source.flatten(1), torch.cat((fixed, digits), dim=-1))
-
-    def solutions(self, text: str, limit: int = 2) -> int:
-        """How many solutions a puzzle has, counted no further than `limit`."""
-        return sudoku_generate.count(sudoku_text.read(text, self.side), self.box, limit)
-
-    def generate(self, seed: int) -> tuple[Tensor, Tensor]:
-        """A minimal puzzle with one solution, and this solution."""
-        puzzle, answer = sudoku_generate.generate(self.box, seed)
-        return torch.tensor(puzzle, dtype=torch.uint8), torch.tensor(answer, dtype=torch.uint8)
-
-    def render(
-        self,
-        puzzle: Tensor,
-        answer: Tensor | None = None,
-        confidence: Tensor | None = None,
-        *,
-        colour: bool = True,
-    ) -> str:
-        """A ruled grid; clues bold, answers from red (unsure) to green (sure)."""
-        return sudoku_draw.terminal(self.box, puzzle, answer, confidence, colour=colour)
-
-    def picture(
-        self,
-        puzzle: Tensor,
-        answer: Tensor | None = None,
-        confidence: Tensor | None = None,
-        *,
-        wrong: Tensor | None = None,
-    ) -> str:
-        """SVG text; clues bold, unsure cells shaded, wrong cells marked."""
-        return sudoku_draw.svg_text(self.box, puzzle, answer, confidence, wrong)
-
-    def _lines(self, puzzles: int, generator: torch.Generator) -> Tensor:
-        """Bands shuffled and the lines in each: (puzzle, side)."""
-        bands = permutations(puzzles, self.box, generator).unsqueeze(2)
-        within = permutations(puzzles * self.box, self.box, generator)
-        return (bands * self.box + within.view(puzzles, self.box, self.box)).flatten(1)
 
     def _counts(self, tokens: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         """Digits counted in rows, columns, boxes, 4 bits a digit in one int64: (..., side) each.
@@ -147,9 +150,39 @@ class Sudoku(Blanks):
         return sum(1 << 4 * digit for digit in range(self.side))
 
     def _distinct(self, counts: Tensor) -> Tensor:
-        """Fields that are not zero. As 16 = 1 modulo 15, the fields of n add up to n % 15."""
+        """The number of fields that are not zero: since 16 = 1 modulo 15, n % 15 sums fields."""
         some = counts | counts >> 1 | counts >> 2 | counts >> 3
         return (some & self._ones()) % 15
+
+    def symmetry(self, puzzles: int, generator: torch.Generator) -> Symmetry:
+        """Digits, bands, rows in a band, stacks, columns in a stack, and transposition."""
+        rows, columns = self._lines(puzzles, generator), self._lines(puzzles, generator)
+        coin = torch.rand(puzzles, 1, 1, generator=generator, device=generator.device) < 0.5
+        upright = rows.unsqueeze(2) * self.side + columns.unsqueeze(1)
+        flipped = columns.unsqueeze(1) * self.side + rows.unsqueeze(2)
+        source = torch.where(coin, flipped, upright)
+        digits = permutations(puzzles, self.side, generator) + BLANK + 1
+        fixed = torch.arange(BLANK + 1, device=generator.device).expand(puzzles, -1)
+        return Symmetry(source.flatten(1), torch.cat((fixed, digits), dim=-1))
+
+    def _lines(self, puzzles: int, generator: torch.Generator) -> Tensor:
+        """Bands shuffled and the lines in each: (puzzle, side)."""
+        bands = permutations(puzzles, self.box, generator).unsqueeze(2)
+        within = permutations(puzzles * self.box, self.box, generator)
+        return (bands * self.box + within.view(puzzles, self.box, self.box)).flatten(1)
+
+    def solutions(self, text: str, limit: int = 2) -> int:
+        """The number of solutions of a puzzle, counted up to `limit`."""
+        return sudoku_generate.count(self._read(text), self.box, limit)
+
+    def generate(self, seed: int) -> tuple[Tensor, Tensor]:
+        """A minimal puzzle with one solution, and this solution."""
+        puzzle, answer = sudoku_generate.generate(self.box, seed)
+        return torch.tensor(puzzle, dtype=torch.uint8), torch.tensor(answer, dtype=torch.uint8)
+
+
+def _is_separator(character: str) -> bool:
+    return character.isspace() or character in SEPARATORS or ord(character) in BOX_DRAWING
 
 
 SUDOKU = Sudoku(3)

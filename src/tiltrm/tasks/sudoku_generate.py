@@ -1,18 +1,18 @@
-"""Sudokus of one's own: a solver that counts solutions, and minimal puzzles with one solution."""
+"""A Sudoku solver that enumerates solutions, and a generator of minimal puzzles."""
 
 import random
 from collections.abc import Iterator
 
-from tiltrm.tasks.blanks import BLANK
+from tiltrm.tasks.grid import BLANK
 
 
 def solutions(ids: list[int], box: int, chance: random.Random | None = None) -> Iterator[list[int]]:
-    """Every solution of a puzzle of token ids, each once; in random order where `chance` is given.
+    """Every solution of a puzzle of token ids, each once; in random order if `chance` is given.
 
-    Depth first on the cell with the fewest candidates, used digits as bits of an integer.
+    Depth-first search on the cell with the fewest candidates; used digits are bits of an integer.
     """
     side = box * box
-    used = [0] * (3 * side)  # rows, columns, boxes: bit d-1 is set where digit d is used
+    used = [0] * (3 * side)  # rows, columns, boxes: bit d-1 is set if digit d is used
     grid = list(ids)
     units = [_units(cell, box) for cell in range(side * side)]
     blanks = []
@@ -29,7 +29,7 @@ def solutions(ids: list[int], box: int, chance: random.Random | None = None) -> 
 
 
 def _units(cell: int, box: int) -> tuple[int, int, int]:
-    """The places of a cell's row, column and box in one list of all units."""
+    """The indices of a cell's row, column and box in one list of all units."""
     side = box * box
     row, column = divmod(cell, side)
     return row, side + column, 2 * side + row // box * box + column // box
@@ -78,7 +78,7 @@ def _narrowest(
 
 
 def generate(box: int, seed: int) -> tuple[list[int], list[int]]:
-    """A minimal puzzle and its only solution: to take away any clue would allow a second one.
+    """A minimal puzzle and its only solution: without any one of its clues it has a second one.
 
     Proved by tests/tasks/test_sudoku.py::test_generated_puzzles_are_minimal.
     """
@@ -94,5 +94,5 @@ def generate(box: int, seed: int) -> tuple[list[int], list[int]]:
 
 
 def count(ids: list[int], box: int, limit: int) -> int:
-    """The number of solutions, counted no further than `limit`."""
+    """The number of solutions, counted up to `limit`."""
     return sum(1 for _ in zip(range(limit), solutions(ids, box), strict=False))

@@ -10,9 +10,9 @@ from tests.diagnose.wells import AllOnes, Wells
 from torch import Tensor
 
 import tiltrm
-from tiltrm.diagnose import VERDICTS, run
+from tiltrm.diagnose import VERDICTS, diagnosis
+from tiltrm.diagnose.clouds import CloudRecord, record_clouds
 from tiltrm.diagnose.entropy import along_path
-from tiltrm.diagnose.watching import Watched, watch
 from tiltrm.errors import PuzzleError, SettingsError
 from tiltrm.explore import Exploration, guides
 from tiltrm.model.base import State
@@ -54,7 +54,7 @@ def test_neither_chunks_nor_order_matter(monkeypatch: pytest.MonkeyPatch) -> Non
     mix = torch.arange(9).flip(0)
     reports = []
     for size, order in ((64, torch.arange(9)), (2, torch.arange(9)), (4, mix)):
-        monkeypatch.setattr(run, "TOGETHER", size)
+        monkeypatch.setattr(diagnosis, "CHUNK", size)
         report = tiltrm.diagnose(
             Wells(), tokens[order], labels[order], task=TASK, settings=SMALL, rooted=0, noises=()
         )
@@ -93,8 +93,8 @@ def test_given_cells_are_left_out_of_the_entropy(toy: TRM) -> None:
         tiltrm.diagnose(toy, tokens, labels, task=task, settings=SMALL, rooted=0).figures["entropy"]
         for task in (None, First())
     )
-    seen = list[Watched]()
-    watch(toy, tokens, SMALL, {"halting": guides.halting(toy)}, seen.append, seed=0)
+    seen = list[CloudRecord]()
+    record_clouds(toy, tokens, SMALL, {"halting": guides.halting(toy)}, seen.append, seed=0)
     score = torch.cat([part.scores["halting"] for part in seen])
     log_weights = torch.log_softmax(SMALL.beta * score.double().cumsum(1), -1)
     terminal, path = along_path(torch.cat([part.answers for part in seen]), log_weights, 6)
@@ -140,15 +140,15 @@ def test_running_out_of_memory_counts_nothing_twice() -> None:
         assert cramped.figures["alignment"]["halting"][name] == pytest.approx(value, nan_ok=True)
 
 
-def test_what_labels_cannot_tell_is_said_in_words() -> None:
+def test_figures_that_labels_cannot_give_are_named_in_words() -> None:
     """Where every cloud is right throughout, there is no AUROC; and few puzzles promise nothing."""
     settings = Exploration(particles=6, outer_steps=4, noise=0.01)
     easy = tiltrm.diagnose(Wells(), *puzzles(4, 0), settings=settings, rooted=0)
     said = easy.words()
     assert easy.figures["accuracy"]["unguided"] == 1
     assert not any(word in said for word in ("nan", "inf"))
-    assert "halting, last step: no cloud is right in part; all tilts of a whole run: +0.0%" in said
-    assert "token AUROC of H on free cells: nothing to tell: all are right, or none" in said
+    assert "halting, last step: no cloud is partly right; all tilts of a whole run: +0.0%" in said
+    assert "token AUROC of H on free cells: undefined, all are right or all wrong" in said
     assert "from 4 calibration puzzles no threshold on H promises a risk of 0.05" in said
     settings = Exploration(particles=8, outer_steps=9, noise=0.3, beta=1.0)
     mixed = tiltrm.diagnose(Wells(), *puzzles(40, 20), settings=settings, rooted=0)

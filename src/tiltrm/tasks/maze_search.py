@@ -1,4 +1,4 @@
-"""Grids of booleans on any device: neighbours, and everything reachable from a start.
+"""Breadth-first search in batches of mazes, on any device.
 
 A grid is (..., row, column) bool. Steps go up, down, left and right.
 """
@@ -9,7 +9,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-LOOK_EVERY = 8  # growths between two looks at the grid, each of which waits for the device
+CHECK_EVERY = 8  # steps between two checks for the end, each of which waits for the device
 
 
 def neighbours(grid: Tensor) -> Tensor:
@@ -23,15 +23,15 @@ def neighbours(grid: Tensor) -> Tensor:
 
 
 def flood(start: Tensor, free: Tensor) -> Iterator[Tensor]:
-    """The cells within 0, 1, 2, ... steps of the start through free cells, until none is new.
+    """The cells within 0, 1, 2, ... steps of the start through free cells, until no cell is new.
 
-    The last grid repeats at most LOOK_EVERY times.
+    The last grid repeats at most CHECK_EVERY times.
     """
     reached = start
     yield reached
     while True:
         before = reached
-        for _ in range(LOOK_EVERY):
+        for _ in range(CHECK_EVERY):
             reached = _grow(reached) & free
             yield reached
         if torch.equal(reached, before):
@@ -56,7 +56,7 @@ def reachable(start: Tensor, free: Tensor) -> Tensor:
 
 
 def steps_between(start: Tensor, goal: Tensor, free: Tensor) -> Tensor:
-    """Fewest steps from start to goal: (...) int64, -1 where there is no way."""
+    """Fewest steps from start to goal: (...) int64, -1 if there is no path."""
     steps = torch.zeros(free.shape[:-2], dtype=torch.int64, device=free.device)
     arrived = torch.zeros_like(steps, dtype=torch.bool)
     for reached in flood(start, free):
@@ -66,7 +66,7 @@ def steps_between(start: Tensor, goal: Tensor, free: Tensor) -> Tensor:
 
 
 def distances(goal: Tensor, free: Tensor) -> Tensor:
-    """Fewest steps to the goal: (..., row, column) int16, -1 where there is no way."""
+    """Fewest steps to the goal: (..., row, column) int16, -1 if there is no path."""
     steps = torch.zeros(free.shape, dtype=torch.int16, device=free.device)
     reached = goal
     for reached in flood(goal, free):
@@ -75,22 +75,23 @@ def distances(goal: Tensor, free: Tensor) -> Tensor:
 
 
 def descent(start: Tensor, steps: Tensor) -> Tensor:
-    """The way from the start down the distances, ends left out: (..., row, column) bool.
+    """A shortest path from the start by descending distances, without its ends: bool grid.
 
-    Of several neighbours that are nearer by one, the first of down, left, right, up is taken.
+    steps: distances to the goal. Of several neighbours that are nearer by one, the path takes the
+    first of down, left, right, up.
     """
-    wide = steps.shape[-1] + 2  # with a border that no way crosses
+    wide = steps.shape[-1] + 2  # with a border of walls
     walls = F.pad(steps, (1, 1, 1, 1), value=-1).reshape(-1, wide * wide)
-    begun = F.pad(start, (1, 1, 1, 1)).reshape(-1, wide * wide)
+    at_start = F.pad(start, (1, 1, 1, 1)).reshape(-1, wide * wide)
     moves = torch.tensor([wide, -1, 1, -wide], device=steps.device)
-    known = begun.any(-1, keepdim=True)
-    at = torch.where(known, begun.int().argmax(-1, keepdim=True), wide + 1)  # (maze, 1)
+    known = at_start.any(-1, keepdim=True)
+    at = torch.where(known, at_start.int().argmax(-1, keepdim=True), wide + 1)  # (maze, 1)
     left = torch.where(known, walls.gather(1, at), 0)
-    way = torch.zeros_like(begun)
+    path = torch.zeros_like(at_start)
     for _ in range(int(left.max()) - 1 if left.numel() else 0):
         nearer = walls.gather(1, at + moves) == left - 1  # (maze, move)
         going = left > 1
         at = torch.where(going, at + moves[nearer.int().argmax(-1, keepdim=True)], at)
         left = torch.where(going, left - 1, left)
-        way = way.scatter(1, at, way.gather(1, at) | going)
-    return way.view(*start.shape[:-2], wide, wide)[..., 1:-1, 1:-1]
+        path = path.scatter(1, at, path.gather(1, at) | going)
+    return path.view(*start.shape[:-2], wide, wide)[..., 1:-1, 1:-1]

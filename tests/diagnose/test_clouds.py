@@ -1,4 +1,4 @@
-"""What is summed about watched clouds, on three puzzles made by hand."""
+"""The sums over recorded clouds, on three puzzles made by hand."""
 
 from types import SimpleNamespace
 from typing import Any
@@ -8,9 +8,8 @@ import torch
 from tests.diagnose.wells import AllOnes
 from torch import Tensor
 
+from tiltrm.diagnose.clouds import CloudRecord, CloudStatistics
 from tiltrm.diagnose.entropy import along_path
-from tiltrm.diagnose.gather import Gathering
-from tiltrm.diagnose.watching import Watched
 from tiltrm.explore import Exploration
 
 MODEL: Any = SimpleNamespace(vocabulary=3, cycles=2)
@@ -35,31 +34,33 @@ SCORES = torch.tensor(
 TUBE = torch.tensor([[4, 3], [0, 0], [4, 1]])
 
 
-def watched() -> Watched:
+def recorded() -> CloudRecord:
     answers = LAST[:, None].repeat(1, 3, 1, 1)
-    answers[:, 0] = 0  # nobody has settled at the first step
+    answers[:, 0] = 0  # no puzzle has settled at the first step
     answers[1, 1, 0] = 0  # and the second puzzle not at the second either
-    return Watched({"halting": SCORES}, answers.to(torch.uint8), torch.arange(3))
+    return CloudRecord({"halting": SCORES}, answers.to(torch.uint8), torch.arange(3))
 
 
-def gathered(seen: Watched, labels: Tensor | None = None) -> Gathering:
-    found = Gathering(MODEL, SETTINGS, ["halting"], TASK)
+def statistics(record: CloudRecord, labels: Tensor | None = None) -> CloudStatistics:
+    found = CloudStatistics(MODEL, SETTINGS, ["halting"], TASK)
     tokens = torch.ones_like(LABELS)
     for row in range(len(LABELS)):  # chunks of one
         part = slice(row, row + 1)
-        one = Watched({n: s[part] for n, s in seen.scores.items()}, *(t[part] for t in seen[1:]))
+        one = CloudRecord(
+            {n: s[part] for n, s in record.scores.items()}, *(t[part] for t in record[1:])
+        )
         found.add(one, tokens[part], None if labels is None else labels[part], TUBE[part])
     return found
 
 
 def test_signals_by_hand() -> None:
     """Of its two pairs each last cloud wins 1.5, 0 and 0.5; the noise-free particle is in none."""
-    sums = gathered(watched()).sample.replicate_sums()[0].tolist()
+    sums = statistics(recorded()).bootstrap.replicate_sums()[0].tolist()
     settled, recovered, rolled, survived, pairs, won, count = 2, 2 / 3, 8, 4, 6, 2.0, 3
     assert sums[1:] == pytest.approx([settled, recovered, rolled, survived, pairs, won, count])
 
 
-def test_what_a_whole_run_moves_by_hand() -> None:
+def test_the_mass_that_a_whole_run_moves_by_hand() -> None:
     """The tilts of three steps, and of 45 more that score as the last one did.
 
     In the first cloud particles 1 and 3 agree, so that nothing moves between those two.
@@ -71,41 +72,39 @@ def test_what_a_whole_run_moves_by_hand() -> None:
         return (shift.abs().sum(-1) / 2).tolist()
 
     total = SCORES[..., 1:].sum(1) + 45 * SCORES[:, -1, 1:]
-    found = gathered(watched()).sample.replicate_sums()[0]
+    found = statistics(recorded()).bootstrap.replicate_sums()[0]
     assert float(found[0]) == pytest.approx(sum(moved(total)))
     apart = torch.softmax(0.5 * total[0].double(), -1)
     assert moved(total)[0] < float((apart - 1 / 3).abs().sum()) / 2 - 0.1
-    long = Watched(
-        {"halting": SCORES[:, -1:].repeat(1, 60, 1)}, watched().answers[:, -1:].repeat(1, 60, 1, 1),
-        torch.arange(3),
-    )  # fmt: skip
-    wanted = sum(moved(60 * SCORES[:, -1, 1:]))  # watched to its end
-    assert float(gathered(long).sample.replicate_sums()[0][0]) == pytest.approx(wanted)
+    answers = recorded().answers[:, -1:].repeat(1, 60, 1, 1)
+    long = CloudRecord({"halting": SCORES[:, -1:].repeat(1, 60, 1)}, answers, torch.arange(3))
+    wanted = sum(moved(60 * SCORES[:, -1, 1:]))  # recorded to its end
+    assert float(statistics(long).bootstrap.replicate_sums()[0][0]) == pytest.approx(wanted)
 
 
 def test_one_step_settles_nothing() -> None:
-    seen = watched()
-    short = Watched({"halting": SCORES[:, -1:]}, seen.answers[:, -1:], seen.keys)
-    assert gathered(short).sample.replicate_sums()[0][1:3].tolist() == [0, 0]
+    record = recorded()
+    short = CloudRecord({"halting": SCORES[:, -1:]}, record.answers[:, -1:], record.keys)
+    assert statistics(short).bootstrap.replicate_sums()[0][1:3].tolist() == [0, 0]
 
 
 def test_accuracies_by_hand() -> None:
     """The noise-free particle has a say in the guided answer and the oracle, not in unguided."""
-    accuracy = gathered(watched(), LABELS).figures()["accuracy"]
+    accuracy = statistics(recorded(), LABELS).figures()["accuracy"]
     assert accuracy == pytest.approx(
         {"deterministic": 2 / 3, "unguided": 1 / 3, "guided": 1 / 3, "oracle": 1.0}
     )
 
 
 def test_the_tilts_of_all_steps_add_up() -> None:
-    seen = watched()
+    record = recorded()
     log_weights = torch.log_softmax(0.5 * SCORES.double().cumsum(1), -1)
-    terminal, path = along_path(seen.answers, log_weights, 3)
-    mean = gathered(seen).figures()["entropy"]["mean"]
+    terminal, path = along_path(record.answers, log_weights, 3)
+    mean = statistics(record).figures()["entropy"]["mean"]
     assert mean["terminal"] == pytest.approx(float(terminal.mean()))
     assert mean["path"] == pytest.approx(float(path.mean()))
 
 
 def test_labels_are_no_part_of_the_signals() -> None:
-    plain, told = (gathered(watched(), labels).sample for labels in (None, LABELS))
+    plain, told = (statistics(recorded(), labels).bootstrap for labels in (None, LABELS))
     assert torch.equal(plain.replicate_sums(), told.replicate_sums())
