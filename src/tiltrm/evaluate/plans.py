@@ -5,15 +5,14 @@ from dataclasses import dataclass
 from typing import Any
 
 from tiltrm.errors import SettingsError
-from tiltrm.evaluate.choose import choose
 from tiltrm.evaluate.job import DIAGNOSE, SOLVE, Job
 from tiltrm.evaluate.options import PLANNED, complete, listed
 from tiltrm.evaluate.sizes import SIZES, Size, size_of
-from tiltrm.evaluate.subject import Subject
+from tiltrm.evaluate.target import EvalTarget
 from tiltrm.explore.plan import Adaptive
 
 __all__ = [
-    "SIZES", "Size", "axes", "choose", "diagnostics", "done", "frontier", "grid", "jobs", "sweep",
+    "SIZES", "Size", "axes", "diagnostics", "done", "frontier", "grid", "jobs", "sweep",
     "table1", "whole",
 ]  # fmt: skip
 
@@ -28,7 +27,7 @@ GRID = {"noise": (0.1, 0.2, 0.3, 0.4, 0.5), "beta": (0.1, 0.25, 0.5, 1.0)}
 
 
 def jobs(
-    subject: Subject, method: str, settings: Mapping[str, Any] | None = None, *, seeds: int = 1,
+    subject: EvalTarget, method: str, settings: Mapping[str, Any] | None = None, *, seeds: int = 1,
     folds: int = 1, limit: int | None = None,
 ) -> list[Job]:  # fmt: skip
     """One method on every seed and fold; a method without randomness has one seed."""
@@ -53,7 +52,7 @@ def jobs(
 
 
 def table1(
-    subject: Subject, size: str = "full", chosen: Mapping[str, Any] | None = None
+    subject: EvalTarget, size: str = "full", chosen: Mapping[str, Any] | None = None
 ) -> list[Job]:
     """Deterministic, unguided and guided on every seed and fold (Table 1, Figs. 1, 4 and 7).
 
@@ -78,7 +77,7 @@ def table1(
     return sorted(found, key=lambda job: job.seed)
 
 
-def frontier(subject: Subject, size: str = "full", limit: int | None = None) -> list[Job]:
+def frontier(subject: EvalTarget, size: str = "full", limit: int | None = None) -> list[Job]:
     """Accuracy against evaluations: ours and the peers, on the same weights and puzzles.
 
     `limit` overrides how many puzzles the size says.
@@ -126,7 +125,7 @@ def whole(wanted: Iterable[Job], has: Callable[[Job], bool]) -> list[Job]:
     return [job for job in wanted if (job.method, job.settings) not in lacking]
 
 
-def axes(subject: Subject, size: str = "full") -> dict[str, list[Job]]:
+def axes(subject: EvalTarget, size: str = "full") -> dict[str, list[Job]]:
     """Guided exploration with one setting varied at a time (Fig. 2 left, Fig. 6), by name."""
     own = size_of(size)
     make = _Maker(subject, own, own.sweep)
@@ -145,13 +144,13 @@ def axes(subject: Subject, size: str = "full") -> dict[str, list[Job]]:
     return {name: _once(some) for name, some in found.items()}
 
 
-def sweep(subject: Subject, size: str = "full") -> list[Job]:
+def sweep(subject: EvalTarget, size: str = "full") -> list[Job]:
     """Every job of `axes`, each once."""
     return _once(_each(axes(subject, size).values()))
 
 
-def grid(subject: Subject, size: str = "full") -> list[Job]:
-    """Noise x beta of guided exploration on val: what `choose` chooses from."""
+def grid(subject: EvalTarget, size: str = "full") -> list[Job]:
+    """Noise x beta of guided exploration on val: what `choose_settings` chooses from."""
     own = size_of(size)
     make = _Maker(subject, own, {subject.task: None} if size == "full" else own.sweep)
     return _each(
@@ -159,7 +158,7 @@ def grid(subject: Subject, size: str = "full") -> list[Job]:
     )
 
 
-def diagnostics(subject: Subject, size: str = "full") -> list[Job]:
+def diagnostics(subject: EvalTarget, size: str = "full") -> list[Job]:
     """Stability, alignment and entropy with the paper's cloud (Figs. 2, 3 and 5)."""
     own = size_of(size)
     count = own.diagnose.get(subject.task, own.diagnose["sudoku"])
@@ -172,7 +171,7 @@ def diagnostics(subject: Subject, size: str = "full") -> list[Job]:
 class _Maker:
     """`jobs` for one subject and size."""
 
-    subject: Subject
+    subject: EvalTarget
     size: Size
     limits: Mapping[str, int | None]
     seeds: int = 1
