@@ -1,6 +1,7 @@
 """Two small models for the tests of solving: one that thinks, and one with a fixed opinion."""
 
 import importlib.util
+import math
 import os
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -24,6 +25,12 @@ def one_thread() -> Iterator[None]:
     torch.set_num_threads(1)
     yield
     torch.set_num_threads(before)
+
+
+@pytest.fixture
+def no_progress(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No lines of progress on stderr, however slow the machine is."""
+    monkeypatch.setattr("tiltrm.cli.progress.LINE_AFTER", math.inf)
 
 
 @pytest.fixture(scope="session")

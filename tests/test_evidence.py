@@ -8,13 +8,13 @@ import numpy as np
 import pytest
 
 from tiltrm.evaluate import plans
-from tiltrm.evaluate.anytime import stopped
-from tiltrm.evaluate.estimate import Prices
+from tiltrm.evaluate.estimate import CostEstimator
 from tiltrm.evaluate.job import Job
 from tiltrm.evaluate.options import PLANNED
 from tiltrm.evaluate.shards import Shard
 from tiltrm.evaluate.store import Store
-from tiltrm.evaluate.subject import Subject, fingerprint
+from tiltrm.evaluate.summary import stopped
+from tiltrm.evaluate.target import EvalTarget, fingerprint
 from tiltrm.model import load
 from tiltrm.report import frontier, sweeps
 from tiltrm.report.evidence import MAZE, SUDOKU, Evidence
@@ -33,13 +33,13 @@ def store() -> Store:
 
 
 @pytest.fixture(scope="module")
-def subjects(store: Store) -> dict[tuple[str, str], Subject]:
+def subjects(store: Store) -> dict[tuple[str, str], EvalTarget]:
     """By task and split, as the shards know them."""
     weights = {task: fingerprint(load(name)) for task, name in MODELS.items()}
     jobs = {(job.task, job.split): job for job in store.jobs()}
     assert set(jobs) == set(PUZZLES)
     return {
-        key: Subject(job.model, weights[job.task], job.task, job.data, job.split, job.checksum,
+        key: EvalTarget(job.model, weights[job.task], job.task, job.data, job.split, job.checksum,
                      PUZZLES[key])
         for key, job in jobs.items()
     }  # fmt: skip
@@ -52,7 +52,7 @@ def test_it_was_computed_with_the_weights_that_ship(store: Store) -> None:
 
 
 def test_all_that_is_called_whole_is_whole(
-    store: Store, subjects: dict[tuple[str, str], Subject]
+    store: Store, subjects: dict[tuple[str, str], EvalTarget]
 ) -> None:
     """The frontiers, Table 1, the sweeps, the diagnostics, and adaptive and PTRM on all of Test."""
     mazes = Evidence(store, "full", {MAZE: subjects["maze", "Test"]}, {})
@@ -68,7 +68,7 @@ def test_all_that_is_called_whole_is_whole(
 
 @pytest.mark.parametrize("task", MODELS)
 def test_the_readme_says_what_the_shards_say(
-    store: Store, subjects: dict[tuple[str, str], Subject], task: str
+    store: Store, subjects: dict[tuple[str, str], EvalTarget], task: str
 ) -> None:
     readme = (ROOT / "README.md").read_text(encoding="utf-8")
     section = readme.partition(SECTIONS[task])[2].partition("\n#")[0]
@@ -94,7 +94,7 @@ def test_the_readme_says_what_the_shards_say(
 
 
 def test_a_tenth_of_the_evaluations_is_enough(
-    store: Store, subjects: dict[tuple[str, str], Subject]
+    store: Store, subjects: dict[tuple[str, str], EvalTarget]
 ) -> None:
     """At every budget of PTRM, as the README says and the page that it names."""
     evidence = Evidence(store, "full", {SUDOKU: subjects["sudoku", "Test"]}, {MAZE: ""},
@@ -110,7 +110,7 @@ def test_a_tenth_of_the_evaluations_is_enough(
 
 
 def test_a_stopped_run_is_what_the_whole_one_shows(
-    store: Store, subjects: dict[tuple[str, str], Subject]
+    store: Store, subjects: dict[tuple[str, str], EvalTarget]
 ) -> None:
     """Runs of their own, on 2,000 and on 10,000 puzzles; they may know a little more."""
     own, seen = subjects["sudoku", "Test"], 0
@@ -129,10 +129,10 @@ def test_a_stopped_run_is_what_the_whole_one_shows(
 
 
 def test_what_a_plan_is_said_to_cost_is_what_it_cost(
-    store: Store, subjects: dict[tuple[str, str], Subject]
+    store: Store, subjects: dict[tuple[str, str], EvalTarget]
 ) -> None:
     """Seconds of an H200: all in all within a tenth, and nothing off by more than three times."""
-    prices, said, took = Prices(subjects.values()), Counter[str](), Counter[str]()
+    prices, said, took = CostEstimator(subjects.values()), Counter[str](), Counter[str]()
     for shard in store.read(store.jobs()):
         job = shard.job
         assert shard.about["device"] == "NVIDIA H200"
@@ -146,7 +146,7 @@ def test_what_a_plan_is_said_to_cost_is_what_it_cost(
 
 
 def test_the_card_says_what_the_shards_say(
-    store: Store, subjects: dict[tuple[str, str], Subject]
+    store: Store, subjects: dict[tuple[str, str], EvalTarget]
 ) -> None:
     for task, name in MODELS.items():
         card = (ROOT / "src/tiltrm/weights" / name / "CARD.md").read_text(encoding="utf-8")
@@ -160,5 +160,5 @@ def _mean(shards: list[Shard], column: str) -> float:
     return float(np.mean([shard[column].mean() for shard in shards]))
 
 
-def _adaptive(subject: Subject) -> list[Job]:
-    return plans.jobs(subject, "adaptive", folds=5)
+def _adaptive(target: EvalTarget) -> list[Job]:
+    return plans.jobs(target, "adaptive", folds=5)

@@ -1,4 +1,4 @@
-"""Folders that are whole or absent, whenever the process is killed."""
+"""Atomic replacement of folders: after a kill, a folder is complete or absent."""
 
 import os
 import shutil
@@ -11,9 +11,9 @@ PART, OLD = ".part", ".old"  # being written; being replaced
 
 @contextmanager
 def replacing(target: Path) -> Iterator[Path]:
-    """An empty folder to write into; on leaving, it is flushed to disk and becomes `target`.
+    """An empty folder to write into; on exit it is flushed to disk and becomes `target`.
 
-    Killed anywhere, `target` after `recover` is the old folder or the new one, never a mixture.
+    After a kill at any moment, `recover` leaves the old folder or the new one, never a mixture.
     Proved by tests/train/test_kill.py.
     """
     fresh, old = _beside(target, PART), _beside(target, OLD)
@@ -34,7 +34,7 @@ def replacing(target: Path) -> Iterator[Path]:
 
 
 def recover(target: Path) -> None:
-    """Put the old folder back where `replacing` was killed between its two renamings."""
+    """Put the old folder back if `replacing` was killed between its two renamings."""
     old = _beside(target, OLD)
     if old.exists() and not target.exists():
         old.rename(target)
@@ -45,7 +45,7 @@ def _beside(target: Path, suffix: str) -> Path:
 
 
 def flush(path: Path) -> None:
-    """See a file or a folder's names onto the disk, where the system can open them for that."""
+    """Flush a file or a folder's entries to disk, if the system can open them for that."""
     try:
         handle = os.open(path, os.O_RDONLY)
     except OSError:

@@ -1,4 +1,4 @@
-"""Where results come from: the code by version and commit, the device by name."""
+"""The origin of results: version and commit of the code, name of the device."""
 
 import subprocess
 from functools import cache
@@ -9,12 +9,12 @@ import torch
 
 
 def device_name(device: torch.device) -> str:
-    """What a person calls it."""
+    """The name of a GPU, or CPU."""
     return torch.cuda.get_device_name(device) if device.type == "cuda" else "CPU"
 
 
 def release() -> str:
-    """The package with its version."""
+    """The name and version of the package."""
     try:
         return f"tiltrm {version('tiltrm')}"
     except PackageNotFoundError:
@@ -23,7 +23,7 @@ def release() -> str:
 
 @cache
 def commit() -> str:
-    """The commit of this code, and whether it was changed since."""
+    """The commit of this code, with a note if the code was changed since."""
     found = _git("log", "-1", "--format=%H", "--", ".")
     if not found:
         return "unknown"
@@ -32,7 +32,7 @@ def commit() -> str:
 
 
 def _git(*words: str) -> str:
-    """What git says about the package's own folder; nothing where it is not under git."""
+    """The output of git in the package's folder; empty if it is not in a repository."""
     try:
         done = subprocess.run(
             ["git", *words],

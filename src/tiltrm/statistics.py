@@ -1,4 +1,4 @@
-"""How well a score tells right from wrong, and a probability says how often."""
+"""Quality of scores and probabilities: AUROC and calibration error."""
 
 import math
 
@@ -8,7 +8,7 @@ from torch import Tensor
 def auroc(score: Tensor, positive: Tensor) -> float:
     """Probability that a random positive outscores a random negative, ties counted half.
 
-    NaN where all are positive, or none is. Proved by tests/test_statistics.py.
+    NaN if all are positive, or none is. Proved by tests/test_statistics.py.
     """
     positives = int(positive.sum())
     negatives = positive.numel() - positives
@@ -24,7 +24,8 @@ def auroc(score: Tensor, positive: Tensor) -> float:
 def calibration_error(probability: Tensor, positive: Tensor, bins: int = 10) -> float:
     """Mean over equal-width bins of |mean probability - share of positives|, weighted by size.
 
-    A bin holds its lower edge, the last its upper edge too. Proved by tests/test_statistics.py.
+    A bin includes its lower edge; the last bin also includes its upper edge.
+    Proved by tests/test_statistics.py.
     """
     probability = probability.double()
     which = (probability * bins).long().clamp(0, bins - 1)

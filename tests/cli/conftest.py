@@ -33,7 +33,7 @@ Run = Callable[..., tuple[int, str, str]]
 
 
 @pytest.fixture
-def tiltrm(capsys: pytest.CaptureFixture[str]) -> Run:
+def tiltrm(capsys: pytest.CaptureFixture[str], no_progress: None) -> Run:
     """Run a command; its exit code, stdout and stderr."""
 
     def run(*arguments: str | Path) -> tuple[int, str, str]:

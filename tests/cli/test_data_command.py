@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from tiltrm.data import SPLITS, read
-from tiltrm.tasks import Sudoku
+from tiltrm.tasks import MAZE, Sudoku
 
 TASK = Sudoku(2)
 GOOD = "1...3..2.1....2."
@@ -90,6 +90,14 @@ def test_a_table_of_something_else_is_one_sentence(tiltrm: Any, tmp_path: Path) 
     code, out, err = tiltrm("data", file)
     assert (code, out, len(err.splitlines())) == (2, "", 1)
     assert f"{file}: expected a CSV with a column 'question', got 'a,b" in err
+
+
+def test_puzzles_of_another_task_are_one_sentence(tiltrm: Any, tmp_path: Path) -> None:
+    file = tmp_path / "mazes.txt"
+    file.write_text(f"{MAZE.decode(MAZE.generate(0)[0])}\n")
+    code, out, err = tiltrm("data", file, "--task", "sudoku")
+    assert (code, out, len(err.splitlines())) == (2, "", 1)
+    assert err.endswith("got puzzles that look like maze; add --task maze\n")
 
 
 def test_digits_of_an_answer_are_no_clues(tiltrm: Any, tmp_path: Path) -> None:

@@ -1,6 +1,7 @@
 """tiltrm evaluate: tables, JSON, a store that is gone on with, and bad input in one sentence."""
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -38,7 +39,12 @@ def test_the_table(tiltrm: Any, folder: str, data: dict[str, Path]) -> None:
     assert named == [["test", f"{method},"] for method in methods]
     assert rows.splitlines()[1].split()[-1] == "9.0"  # one trajectory, 3 steps of 3 evaluations
     assert rows.splitlines()[3].split()[-1] == "27.0"
-    assert len(tests.splitlines()) == 2 + 3  # the others against the first
+    said, heads, *lines = tests.splitlines()
+    assert said.startswith("paired differences in percentage points, on the same puzzles")
+    assert re.split("  +", heads) == [
+        "split", "method", "baseline", "difference", "95 % interval", "wins", "losses", "p-value",
+    ]  # fmt: skip
+    assert [re.split("  +", line)[2] for line in lines] == ["deterministic, outer_steps 3"] * 3
 
 
 def test_json_steps_and_settings_of_ones_own(
@@ -122,6 +128,15 @@ def bad_inputs(data: dict[str, Path], tmp_path: Path) -> dict[str, tuple[object,
         "out of range": (*known, "--set", "noise=-1"),
         "not a number": (*known, "--set", "noise=loud"),
         "NaN": (*known, "--set", "noise=NaN"),
+        "nan": (*known, "--set", "noise=nan"),
+        "a noise of a stage that is no number": (
+            *known,
+            "--method",
+            "adaptive:stages=[[1,2,false,nan]]",
+        ),
+        "an infinite noise of a stage": (*known, "--method", "adaptive:stages=[[1,2,false,inf]]"),
+        "a date": (*known, "--set", "guide=2020-01-01"),
+        "neither a value nor a word": (*known, "--set", "guide=a b"),
         "a setting twice": (*known, "--set", "noise=0.1", "noise=0.2"),
         "a setting of a method twice": (*known, "--method", "guided:noise=0.1,noise=0.2"),
         "rules that ask the halting head": (*known, "--method", "adaptive_rules:halt_above=5"),
@@ -163,8 +178,8 @@ def test_bad_input(tiltrm: Any, folder: str, data: dict[str, Path], tmp_path: Pa
         (("--seeds", "99999999999"), "--seeds must lie in 1..1000, got 99999999999"),
         (
             ("--split", "DF"),
-            "DF is what the puzzles are called that the deterministic model fails, "
-            "got it for all of them; name another with --split",
+            "--split DF is reserved for the puzzles that the deterministic model fails; "
+            "choose another name",
         ),
         (("--limit", "0"), "--limit must be at least 1 puzzle, got 0"),
     ],
@@ -232,8 +247,8 @@ def test_a_cluster_is_asked(
     assert asked == [wanted]
 
 
-def test_the_others_less_the_first() -> None:
-    """What is better than the first method named has a positive difference and its wins."""
+def test_the_first_method_is_the_baseline_of_the_others() -> None:
+    """A method that is better than the first one has a positive difference, and its wins."""
     base = a_shard(a_job("deterministic"), [0, 1], [1, 0])
     (found,) = comparisons([base, a_shard(a_job(), [0, 1], [1, 1])])
     assert (found.first, found.second) == ("guided", "deterministic")

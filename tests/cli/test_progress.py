@@ -1,9 +1,11 @@
-"""The bar shows after two seconds, on a terminal only, and leaves nothing behind."""
+"""A bar after two seconds on a terminal; elsewhere a line after ten seconds, then every thirty."""
 
 import io
 from typing import Any
 
-from tiltrm.cli.progress import ERASE, Bar
+import pytest
+
+from tiltrm.cli.progress import ERASE, Bar, in_words
 
 
 class Clock:
@@ -33,9 +35,41 @@ def test_it_waits_two_seconds_and_cleans_up(terminal: Any) -> None:
     assert terminal.getvalue().endswith(ERASE)
 
 
-def test_it_is_silent_elsewhere() -> None:
+def test_without_a_terminal_there_is_a_line_now_and_then() -> None:
+    """A log shows that a long command lives, and a short command leaves it empty."""
+    clock, stream = Clock(), io.StringIO()
+    with Bar("evaluating", 8000, unit="puzzles", stream=stream, clock=clock) as bar:
+        for _ in range(99):  # calls of a tenth of a second each
+            clock.now += 0.1
+            bar(0)
+        assert stream.getvalue() == ""
+        clock.now += 0.2
+        bar(0)
+        clock.now += 29.0
+        bar(2000)
+        assert stream.getvalue() == "evaluating: 0 of 8,000 puzzles (0 %), 10 s elapsed\n"
+        clock.now += 1.0
+        bar(2000)
+        clock.now += 360.0
+        bar()
+    assert stream.getvalue().splitlines()[1:] == [
+        "evaluating: 2,000 of 8,000 puzzles (25 %), 40 s elapsed, about 2 min left",
+        "evaluating: 2,000 of 8,000 puzzles (25 %), 7 min elapsed, about 20 min left",
+    ]
+
+
+def test_without_a_unit_the_numbers_stand_alone() -> None:
     clock, stream = Clock(), io.StringIO()
     with Bar("solving", 8, stream=stream, clock=clock) as bar:
         clock.now += 60
-        bar(3)
-    assert stream.getvalue() == ""
+        bar(3.9)
+        assert stream.getvalue() == "solving: 3 of 8 (49 %), 60 s elapsed, about 63 s left\n"
+    assert "\x1b" not in stream.getvalue()
+
+
+@pytest.mark.parametrize(
+    ("seconds", "said"),
+    [(0.4, "0 s"), (89.4, "89 s"), (90, "2 min"), (3570, "1 h 0 min"), (7500, "2 h 5 min")],
+)
+def test_durations(seconds: float, said: str) -> None:
+    assert in_words(seconds) == said

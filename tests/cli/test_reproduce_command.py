@@ -11,8 +11,8 @@ import pytest
 
 from tiltrm.cli import main, reproducing
 from tiltrm.cli.main import _parser
-from tiltrm.evaluate import Store, plans, tiny
-from tiltrm.evaluate.subject import Subject, examine
+from tiltrm.evaluate import Store, plans, sizes
+from tiltrm.evaluate.target import EvalTarget, eval_target
 from tiltrm.report.catalogue import ITEMS
 from tiltrm.report.evidence import MAZE, SUDOKU
 from tiltrm.report.gather import shortened
@@ -109,7 +109,7 @@ def test_a_half_full_store_is_drawn_as_far_as_it_goes(
 ) -> None:
     """Table 1 of the first seed, nothing of the frontier; and nothing is computed."""
     full, own = Store(everything / "store"), Store(tmp_path / "store")
-    subject = examine(*map(str, tiny.prepare(everything / "store" / "tiny")), "Test")
+    subject = eval_target(*map(str, sizes.write_tiny(everything / "store" / "tiny")), "Test")
     jobs = plans.table1(subject, "tiny")
     kept = [job for job in jobs if job.seed == 0]
     assert 0 < len(kept) < len(jobs)
@@ -176,7 +176,7 @@ def test_a_frontier_of_ones_own_size_is_said(
     size: str, puzzles: int | None, said: list[str]
 ) -> None:
     subjects = {
-        part: Subject("weights", "0" * 16, part, "data", "Test", "0" * 64, count)
+        part: EvalTarget("weights", "0" * 16, part, "data", "Test", "0" * 64, count)
         for part, count in ((SUDOKU, 10_000), (MAZE, 1000))
     }
     found = shortened(size, subjects, puzzles)
@@ -190,7 +190,7 @@ def test_the_page_says_how_much_of_the_frontier(
     places = ("--store", everything / "store", "--out", tmp_path)
     assert tiltrm("reproduce", "table1", "--tiny", "--frontier-puzzles", "3", *places)[0] == 0
     html = contents(tmp_path)["index.html"].decode()
-    assert f"The frontier: 3 of {tiny.PUZZLES} puzzles of Sudoku-Extreme." in html
+    assert f"The frontier: 3 of {sizes.TINY_PUZZLES} puzzles of Sudoku-Extreme." in html
 
 
 SCAN = '{"kind": "scan", "step": 1, "guided": {"exact": 1}}\n'

@@ -16,7 +16,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 
-from tiltrm.data import files, read, read_lines
+from tiltrm.data import read, read_lines, text_files
 from tiltrm.errors import DataError, TiltrmError
 from tiltrm.tasks import MAZE, SUDOKU, Sudoku, Task
 
@@ -167,8 +167,8 @@ def test_a_bomb_of_short_lines_ends_at_the_limit(
 ) -> None:
     path = tmp_path / "bomb.csv.gz"
     path.write_bytes(gzip.compress(b"question\n" + b"\n" * 300_000))
-    assert len(list(files.lines(path))) == 300_001
-    monkeypatch.setattr(files, "MAX_BYTES", 100_000)
+    assert len(list(text_files.lines(path))) == 300_001
+    monkeypatch.setattr(text_files, "MAX_BYTES", 100_000)
     with pytest.raises(DataError, match="at most 100000 bytes"):
         read(path)
 

@@ -51,6 +51,12 @@ def test_a_folder_reads_as_the_whole_or_as_a_split(tmp_path: Path, task: Task) -
         read(tmp_path / "data" / "test", split="train")
 
 
+def test_a_folder_of_another_task_says_which(tmp_path: Path) -> None:
+    folder(tmp_path / "t", MAZE, 1)
+    with pytest.raises(DataError, match=r"for sudoku, got 900 and 6; add --task maze$"):
+        read(tmp_path / "t", SUDOKU)
+
+
 def test_sets_follow_each_other_and_the_limit_counts_over_all(tmp_path: Path) -> None:
     questions, answers = folder(tmp_path / "t", TOY, 3, sets=["b", "all"])
     for name, tokens in (("inputs", questions), ("labels", answers)):

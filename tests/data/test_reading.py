@@ -86,7 +86,7 @@ def test_csv_reads_as_any_program_writes_it(
 def test_csv_rows_over_several_chunks_keep_their_order_and_number(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("tiltrm.data.table.CHUNK", 2)
+    monkeypatch.setattr("tiltrm.data.text_files.CHUNK", 2)
     wanted = write_csv(tmp_path / "a.csv", TOY, 7)
     found = read(tmp_path / "a.csv")
     assert same(found, wanted)
@@ -234,6 +234,40 @@ def test_maze_lines_keep_their_spaces() -> None:
     (entry,) = read_lines(text, task)
     assert isinstance(entry[1], torch.Tensor)
     assert task.decode(entry[1]) == "   S    ####G   "
+
+
+@pytest.mark.parametrize("kind", ["line.txt", "grid.txt", "table.csv"])
+@pytest.mark.parametrize(
+    ("asked", "written"), [(SUDOKU, MAZE), (MAZE, SUDOKU), (SUDOKU, TOY), (TOY, SUDOKU)],
+    ids=lambda task: task.name,
+)  # fmt: skip
+def test_puzzles_of_another_task_are_recognised(
+    tmp_path: Path, asked: Task, written: Task, kind: str
+) -> None:
+    """The error names the task that the file seems to be for, and the flag that chooses it."""
+    questions, _ = made(written, 2)
+    side, path = written.side, tmp_path / kind
+    grids = ["\n".join(q[i : i + side] for i in range(0, side**2, side)) for q in questions]
+    texts = {"line.txt": questions, "grid.txt": grids, "table.csv": ["question", *questions]}
+    path.write_text("\n".join(texts[kind]) + "\n")
+    said = (
+        rf"{kind}: expected puzzles of {asked.name}, got puzzles that look like {written.name}; "
+        rf"add --task {written.name}$"
+    )
+    for reader in (read, read_lines):
+        with pytest.raises(DataError, match=said):
+            reader(path, asked)
+        reader(path, written)
+
+
+def test_one_puzzle_that_fits_makes_the_file_one_of_its_task(tmp_path: Path) -> None:
+    (sudoku, *_), _ = made(SUDOKU, 1)
+    (toy, *_), _ = made(TOY, 1)
+    (tmp_path / "p.csv").write_text("\n".join(["question", toy, sudoku]))
+    kinds = [type(entry) for _, entry in read_lines(tmp_path / "p.csv", SUDOKU)]
+    assert kinds == [PuzzleError, torch.Tensor]
+    with pytest.raises(DataError, match="puzzle 1: expected 81 cells, got 16"):
+        read(tmp_path / "p.csv", SUDOKU)
 
 
 def test_nothing_to_read_is_said(tmp_path: Path) -> None:

@@ -20,7 +20,7 @@ from typing import NoReturn
 import pyarrow.parquet  # noqa: F401  # so that no child spends its life on that
 import torch
 
-from tiltrm.evaluate import Job, Store, examine, plans, run
+from tiltrm.evaluate import Job, Store, eval_target, plans, run
 
 CPU = torch.device("cpu")
 PIECES = 16  # in which the disk takes a file
@@ -41,11 +41,11 @@ def write_slowly(path: Path, data: bytes) -> int:
 
 
 def wanted(model: str, data: str) -> list[Job]:
-    subject = examine(model, data, "Test")
+    target = eval_target(model, data, "Test")
     settings = {"outer_steps": 2, "particles": 2, "cells": True, "by_step": True}
     return [
-        *plans.jobs(subject, "deterministic", {"outer_steps": 2}, folds=6),
-        *plans.jobs(subject, "guided", settings, folds=6, seeds=6),
+        *plans.jobs(target, "deterministic", {"outer_steps": 2}, folds=6),
+        *plans.jobs(target, "guided", settings, folds=6, seeds=6),
     ]
 
 

@@ -45,7 +45,7 @@ def test_no_kill_costs_more_than_a_shard(files: tuple[str, str], tmp_path: Path)
 
 
 def test_the_killed_command_goes_on_and_prints_the_same(
-    files: tuple[str, str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    files: tuple[str, str], tmp_path: Path, capsys: pytest.CaptureFixture[str], no_progress: None
 ) -> None:
     words = [
         "evaluate", "--model", files[0], "--data", files[1], "--device", "cpu", "--folds", "3",

@@ -9,12 +9,12 @@ from tiltrm.evaluate import plans
 from tiltrm.evaluate.job import Job
 from tiltrm.evaluate.options import NAMES
 
-from .toys import a_subject
+from .toys import a_target
 
 SUBJECTS = {
-    "sudoku": a_subject(10_000, task="sudoku"),
-    "maze": a_subject(1_000, task="maze"),
-    "sudoku4": a_subject(12),
+    "sudoku": a_target(10_000, task="sudoku"),
+    "maze": a_target(1_000, task="maze"),
+    "sudoku4": a_target(12),
 }
 PLANS = (plans.table1, plans.frontier, plans.sweep, plans.grid, plans.diagnostics)
 
@@ -78,7 +78,7 @@ def test_a_frontier_of_few_puzzles_has_fewer_parts(
     puzzles: int, limit: int | None, parts: int
 ) -> None:
     for task in ("sudoku", "sudoku4", "maze"):
-        jobs = plans.frontier(a_subject(puzzles, task=task), limit=limit)
+        jobs = plans.frontier(a_target(puzzles, task=task), limit=limit)
         assert {(job.fold, job.folds) for job in jobs} == {(n, parts) for n in range(parts)}
 
 

@@ -14,14 +14,14 @@ from tiltrm.data import Puzzles
 from tiltrm.data.splits import checksum
 from tiltrm.diagnose import diagnose
 from tiltrm.errors import CheckpointError, DataError, SettingsError
-from tiltrm.evaluate import Job, Store, examine, plans, run, summarise
+from tiltrm.evaluate import Job, Store, eval_target, plans, run, summarise
 from tiltrm.evaluate.run import Sources, check, do
-from tiltrm.evaluate.subject import fingerprint
+from tiltrm.evaluate.target import fingerprint
 from tiltrm.explore import Exploration
 from tiltrm.model import load, save
 from tiltrm.model.trm import TRM
 
-from .toys import Wells, a_subject
+from .toys import Wells, a_target
 
 CPU = torch.device("cpu")
 
@@ -31,12 +31,12 @@ def known(model: Wells, puzzles: Puzzles, monkeypatch: pytest.MonkeyPatch) -> It
     """Jobs of several methods; their model and their puzzles are the toys."""
     monkeypatch.setattr(Sources, "model", lambda self, job: model)
     monkeypatch.setattr(Sources, "puzzles", lambda self, job: puzzles)
-    subject = a_subject(12)
+    target = a_target(12)
     settings = {"outer_steps": 4, "by_step": True}
     return iter([[
-        *plans.jobs(subject, "deterministic", settings, folds=3),
-        *plans.jobs(subject, "guided", {**settings, "particles": 4}, folds=3, seeds=2),
-        *plans.jobs(subject, "halt_first", {"outer_steps": 6}, folds=3, seeds=2),
+        *plans.jobs(target, "deterministic", settings, folds=3),
+        *plans.jobs(target, "guided", {**settings, "particles": 4}, folds=3, seeds=2),
+        *plans.jobs(target, "halt_first", {"outer_steps": 6}, folds=3, seeds=2),
     ]])  # fmt: skip
 
 
@@ -124,16 +124,16 @@ def test_models_and_puzzles_are_known_by_their_content(
     files: tuple[str, str], toy: TRM, puzzles: Puzzles, tmp_path: Path
 ) -> None:
     folder, data = files
-    subject = examine(folder, data, "Test")
-    assert (subject.task, subject.puzzles) == ("sudoku4", 12)
-    assert subject.checksum == checksum(puzzles)
-    assert subject.weights == fingerprint(toy) == fingerprint(load(folder))
-    (job,) = plans.jobs(subject, "deterministic", {"outer_steps": 1})
+    target = eval_target(folder, data, "Test")
+    assert (target.task, target.puzzles) == ("sudoku4", 12)
+    assert target.checksum == checksum(puzzles)
+    assert target.weights == fingerprint(toy) == fingerprint(load(folder))
+    (job,) = plans.jobs(target, "deterministic", {"outer_steps": 1})
     copy = str(save(toy, tmp_path / "copy", dtype=None))
-    (same,) = plans.jobs(examine(copy, data, "x"), "deterministic", {"outer_steps": 1})
+    (same,) = plans.jobs(eval_target(copy, data, "x"), "deterministic", {"outer_steps": 1})
     assert same.key == job.key
     other = str(save(toy, tmp_path / "other", dtype=None, decide_above=1.0))
-    assert examine(other, data, "Test").weights != subject.weights
+    assert eval_target(other, data, "Test").weights != target.weights
     at_once = load(other)
     at_once.decide_settled = False
     assert fingerprint(at_once) != fingerprint(load(other))
@@ -146,9 +146,9 @@ def test_models_and_puzzles_are_known_by_their_content(
 
 
 def test_a_diagnosis_is_a_shard_too(files: tuple[str, str], tmp_path: Path) -> None:
-    subject = examine(*files, "Test")
+    target = eval_target(*files, "Test")
     given = {"particles": 3, "outer_steps": 3, "noises": [0.2], "rooted": 1}
-    (job,) = plans.jobs(subject, "diagnose", given, limit=4)
+    (job,) = plans.jobs(target, "diagnose", given, limit=4)
     store = Store(tmp_path / "s")
     run([job], store, CPU)
     (shard,) = store.read([job])
@@ -164,11 +164,11 @@ def test_a_diagnosis_is_a_shard_too(files: tuple[str, str], tmp_path: Path) -> N
 def test_what_only_the_model_can_tell_is_told_before_anything_is_computed(
     files: tuple[str, str], tmp_path: Path
 ) -> None:
-    subject = examine(*files, "Test")
-    good = plans.jobs(subject, "deterministic", {"outer_steps": 1})
+    target = eval_target(*files, "Test")
+    good = plans.jobs(target, "deterministic", {"outer_steps": 1})
     for bad in (
-        plans.jobs(subject, "guided", {"guide": "magic"}),
-        plans.jobs(subject, "diagnose", {"guides": ["magic"]}),
+        plans.jobs(target, "guided", {"guide": "magic"}),
+        plans.jobs(target, "diagnose", {"guides": ["magic"]}),
     ):
         store = Store(tmp_path / "s")
         with pytest.raises(SettingsError, match="guide must be"):
@@ -179,7 +179,7 @@ def test_what_only_the_model_can_tell_is_told_before_anything_is_computed(
 def test_too_many_views_are_told_before_anything_is_computed(
     files: tuple[str, str], model: Wells
 ) -> None:
-    (job,) = plans.jobs(examine(*files, "Test"), "symmetry", {"copies": 9})
+    (job,) = plans.jobs(eval_target(*files, "Test"), "symmetry", {"copies": 9})
     check(job, model)
     with pytest.raises(SettingsError, match="symmetries of maze"):
         check(replace(job, task="maze"), model)
@@ -196,7 +196,7 @@ def test_do_is_a_function_of_the_job(
 
 
 def test_a_shard_names_its_puzzles_by_their_rows(model: Wells, puzzles: Puzzles) -> None:
-    job = plans.jobs(a_subject(12), "deterministic", {"outer_steps": 2}, folds=3)[1]
+    job = plans.jobs(a_target(12), "deterministic", {"outer_steps": 2}, folds=3)[1]
     assert do(job, model, puzzles)["puzzle"].tolist() == [1, 4, 7, 10]  # type: ignore[union-attr]
 
 
@@ -222,7 +222,7 @@ def test_a_diagnosis_has_the_settings_of_its_job(
 
     own = {"particles": 3, "outer_steps": 5, "noise": 0.7, "beta": 0.6, "rooted": 1,
            "noises": [0.2], "guides": ["halting", "residual"]}  # fmt: skip
-    job = replace(plans.jobs(a_subject(12), "diagnose", own)[0], seed=4)
+    job = replace(plans.jobs(a_target(12), "diagnose", own)[0], seed=4)
     monkeypatch.setattr(sys.modules["tiltrm.evaluate.run"], "diagnose", diagnose)
     with pytest.raises(AskedError):
         do(job, model, puzzles)

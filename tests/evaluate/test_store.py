@@ -9,10 +9,14 @@ from typing import Any
 import pytest
 import torch
 
+from tiltrm.data import Puzzles
 from tiltrm.errors import DataError, SettingsError
 from tiltrm.evaluate import Job, Store, shards, store
+from tiltrm.evaluate.run import do
+from tiltrm.evaluate.store import covering
+from tiltrm.evaluate.summary import by_step, summarise
 
-from .toys import a_job
+from .toys import Wells, a_job
 
 COLUMNS: dict[str, Any] = {
     "puzzle": torch.tensor([3, 5, 8]),
@@ -242,13 +246,13 @@ def test_packed_while_it_is_looked_for(tmp_path: Path, monkeypatch: pytest.Monke
     with monkeypatch.context() as patch:
         patch.setattr(Store, "pack", lambda self: None)
         reader = Store(tmp_path)
-    whole = reader._whole
+    intact = reader._intact
 
     def late(path: Path) -> shards.Shard | None:
         Store(tmp_path)  # packs
-        return whole(path)
+        return intact(path)
 
-    monkeypatch.setattr(reader, "_whole", late)
+    monkeypatch.setattr(reader, "_intact", late)
     assert reader.has(job)
     assert reader.jobs() == [job]
 
@@ -258,3 +262,45 @@ def test_a_pyarrow_that_is_broken_is_said(monkeypatch: pytest.MonkeyPatch) -> No
     monkeypatch.setitem(sys.modules, "pyarrow.parquet", None)
     with pytest.raises(SettingsError, match="pyarrow"):
         shards.have_pyarrow()
+
+
+def asked(**records: bool) -> Job:
+    settings: dict[str, Any] = {"particles": 3, "outer_steps": 4, **records}
+    return a_job(settings=settings)
+
+
+def test_a_job_is_covered_by_runs_that_record_more() -> None:
+    least, steps, cells, all_ = (
+        asked(by_step=s, cells=c) for c in (False, True) for s in (False, True)
+    )
+    assert covering(least)[0] == least
+    assert set(covering(least)) == {least, steps, cells, all_}
+    assert set(covering(steps)) == {steps, all_}
+    assert covering(all_) == [all_]
+
+
+def test_a_method_without_records_covers_only_itself() -> None:
+    job = a_job("adaptive")
+    assert covering(job) == [job]
+
+
+def test_a_shard_that_records_more_is_read_and_not_computed_again(
+    tmp_path: Path, puzzles: Puzzles, model: Wells
+) -> None:
+    full, lean = asked(by_step=True), asked()
+    full_store, lean_store = Store(tmp_path / "full"), Store(tmp_path / "lean")
+    full_store.write(full, do(full, model, puzzles), {})
+    lean_store.write(lean, do(lean, model, puzzles), {})
+    assert full_store.missing([lean, full]) == []
+    assert lean_store.missing([lean, full]) == [full]
+    mine, theirs = full_store.read([lean]), lean_store.read([lean])
+    assert mine[0].job == lean
+    assert summarise(mine) == summarise(theirs)
+    assert by_step(mine) == by_step(theirs) == []  # nobody asked for it
+    assert len(by_step(full_store.read([full]))) == 1
+
+
+def test_of_two_missing_runs_only_the_one_that_records_more_is_computed(tmp_path: Path) -> None:
+    full, lean = asked(by_step=True), asked()
+    assert Store(tmp_path).missing([lean, full]) == [full]
+    assert Store(tmp_path).missing([lean]) == [lean]

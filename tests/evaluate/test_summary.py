@@ -11,7 +11,7 @@ import pytest
 from tiltrm.evaluate import by_step, summarise
 from tiltrm.evaluate.options import complete
 from tiltrm.evaluate.summary import Reason, failures, groups
-from tiltrm.evaluate.table import of_reasons
+from tiltrm.evaluate.table import stopping_rules
 from tiltrm.evaluate.titles import title
 
 from .toys import a_job, a_shard
@@ -67,8 +67,8 @@ def test_who_decided_and_how_often_rightly() -> None:
         Reason("agreement", 1, 1), Reason("budget", 2, 2), Reason("halting", 3, 1),
     )  # fmt: skip
     assert row.as_dict()["decided_by"][2] == {"name": "halting", "answers": 3, "right": 1}
-    assert "halting 3 (33.33 % right)" in of_reasons([row])
-    assert of_reasons(summarise(BASE)) == ""
+    assert "halting 3 (33.33 % right)" in stopping_rules([row])
+    assert stopping_rules(summarise(BASE)) == ""
 
 
 def test_the_order_of_the_shards_does_not_matter() -> None:

@@ -1,11 +1,11 @@
-"""What a worker of a cluster is handed, and what it says where that does not do."""
+"""What a worker of a cluster receives, and its errors if that is not enough."""
 
 from pathlib import Path
 
 import pytest
 
 from tiltrm.errors import SettingsError
-from tiltrm.evaluate.worker import Worker, sources
+from tiltrm.evaluate.worker import Worker, task_sources
 from tiltrm.provenance import release
 from tiltrm.tasks import adopt, by_name, registry
 from tiltrm.tasks.registry import TaskSource
@@ -20,17 +20,17 @@ def empty(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(registry, "_registered", {})
 
 
-def test_only_what_was_named_to_this_process_travels(tmp_path: Path) -> None:
+def test_only_tasks_that_this_process_loaded_are_sent(tmp_path: Path) -> None:
     """A job's task is a name that may come from anybody's checkpoint or store."""
     path = tmp_path / "tiles.py"
     path.write_bytes(FILE)
     foreign = [a_job(task=name) for name in ("sudoku", f"{path}:TILES", "tiles")]
-    assert sources(foreign) == []
+    assert task_sources(foreign) == []
     adopt(f"{path}:TILES")
-    assert sources(foreign) == [TaskSource(str(path), "TILES", FILE)]
+    assert task_sources(foreign) == [TaskSource(str(path), "TILES", FILE)]
 
 
-def test_a_worker_knows_what_it_was_handed() -> None:
+def test_a_worker_registers_the_tasks_it_was_sent() -> None:
     assert Worker("cpu", {}, [TaskSource("tiles.py", "TILES", FILE)]).ready() == release()
     assert by_name("tiles").side == 3
 

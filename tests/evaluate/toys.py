@@ -10,7 +10,7 @@ from torch import Tensor
 from tiltrm.data import Puzzles
 from tiltrm.evaluate import Job, Shard
 from tiltrm.evaluate.options import complete
-from tiltrm.evaluate.subject import Subject
+from tiltrm.evaluate.target import EvalTarget
 from tiltrm.model.base import State
 from tiltrm.tasks import Sudoku
 
@@ -134,12 +134,12 @@ def a_job(method: str = "guided", **changes: Any) -> Job:
     return Job(**{**fields, **changes}, settings=tuple(settings.items()))
 
 
-def a_subject(puzzles: int, **changes: Any) -> Subject:
+def a_target(puzzles: int, **changes: Any) -> EvalTarget:
     fields = {
         "model": "m", "weights": "w" * 16, "task": "sudoku4", "data": "d", "split": "Test",
         "checksum": "c", "puzzles": puzzles,
     }  # fmt: skip
-    return Subject(**{**fields, **changes})
+    return EvalTarget(**{**fields, **changes})
 
 
 def a_shard(job: Job, puzzles: list[int], exact: list[int], **columns: Any) -> Shard:

@@ -12,7 +12,7 @@ from tiltrm.data import read
 from tiltrm.data.splits import checksum
 from tiltrm.evaluate.job import DIAGNOSE, Job
 from tiltrm.evaluate.store import Store
-from tiltrm.evaluate.subject import Subject
+from tiltrm.evaluate.target import EvalTarget
 from tiltrm.tasks import MAZE, SUDOKU, Task
 
 PER_STEP = {"sudoku": 7, "maze": 5}
@@ -27,11 +27,11 @@ def data(folder: Path, task: Task, count: int) -> Path:
     return path
 
 
-def subject(path: Path, task: Task, split: str = "Test") -> Subject:
-    """As `examine` would make it, for weights that nobody has."""
+def subject(path: Path, task: Task, split: str = "Test") -> EvalTarget:
+    """As `eval_target` would make it, for weights that nobody has."""
     puzzles = read(path, task)
     weights = f"{task.name:0<16}"
-    return Subject(
+    return EvalTarget(
         f"{task.name}-weights", weights, task.name, str(path), split, checksum(puzzles),
         len(puzzles),
     )  # fmt: skip

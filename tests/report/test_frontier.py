@@ -7,11 +7,10 @@ import numpy as np
 import pytest
 
 from tiltrm.diagnose.ranking import wilson
-from tiltrm.evaluate.anytime import Stopped, stopped
+from tiltrm.evaluate.compare import by_puzzle
 from tiltrm.evaluate.options import complete
-from tiltrm.evaluate.paired import by_puzzle
 from tiltrm.evaluate.store import Store
-from tiltrm.evaluate.summary import Spread, groups, identity
+from tiltrm.evaluate.summary import Spread, Stopped, groups, identity, stopped
 from tiltrm.report import frontier, frontier_points
 from tiltrm.report.evidence import BENCHMARKS, MAZE, SUDOKU, Evidence, interval
 from tiltrm.tasks import SUDOKU as SUDOKUS

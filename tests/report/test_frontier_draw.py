@@ -9,9 +9,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tiltrm.evaluate.anytime import Stopped
-from tiltrm.evaluate.paired import Paired
-from tiltrm.evaluate.summary import Spread
+from tiltrm.evaluate.compare import Paired
+from tiltrm.evaluate.summary import Spread, Stopped
 from tiltrm.report import frontier, frontier_draw
 from tiltrm.report.evidence import SUDOKU, Evidence, interval
 from tiltrm.report.frontier_draw import best_so_far, stretched

@@ -10,7 +10,7 @@ import pytest
 import torch
 
 from tiltrm.diagnose.entropy import Uncertainty
-from tiltrm.evaluate.paired import Paired
+from tiltrm.evaluate.compare import Paired
 from tiltrm.evaluate.shards import Shard
 from tiltrm.evaluate.summary import DF, Spread
 from tiltrm.report import (

@@ -19,18 +19,20 @@ SHOWN = 5  # bad rows
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """`tiltrm data`'s flags."""
-    parser.epilog = "Exit code: 0 when every puzzle is right, 2 when one is not."
+    parser.epilog = (
+        "Exit code: 0 if every puzzle can be read and every answer is valid, 2 otherwise."
+    )
     add = parser.add_argument
     add("file", nargs="?", metavar="FILE", help="CSV or text, a folder, or a dataset's name")
-    add("--task", help=f"{TASKS} (told from the content)")
-    add("--generate", type=int, metavar="N", help="make N puzzles of one's own")
-    add("--out", type=Path, metavar="F", help="the new CSV file for them")
-    add("--seed", type=int, help="of the generator (0)")
-    add("--json", action="store_true", help="one object")
+    add("--task", help=f"{TASKS} (guessed from the content)")
+    add("--generate", type=int, metavar="N", help="generate N puzzles with answers")
+    add("--out", type=Path, metavar="F", help="the new CSV file for --generate")
+    add("--seed", type=int, help="seed of the generator (0)")
+    add("--json", action="store_true", help="print the report as one object")
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Generate where asked, then report on the file."""
+    """Generate puzzles if asked to, then report on the file."""
     task = None if arguments.task is None else by_name(arguments.task)
     path = arguments.file
     if arguments.generate is not None:
@@ -51,7 +53,7 @@ def _check_reading(arguments: argparse.Namespace) -> None:
 
 
 def _generated(arguments: argparse.Namespace, task: Task) -> Path:
-    """The file that was made; where that was broken off, there is none."""
+    """Generate puzzles into a new file, which is removed again if that fails."""
     path: Path | None = arguments.out
     if arguments.generate < 1:
         raise SettingsError(f"--generate must be at least 1, got {arguments.generate}")
@@ -64,7 +66,7 @@ def _generated(arguments: argparse.Namespace, task: Task) -> Path:
             try:
                 _write(target, task, arguments.generate, arguments.seed or 0)
             except BaseException:
-                path.unlink()  # half a file would stand in the way of the next try
+                path.unlink()  # otherwise the next try would refuse to overwrite it
                 raise
     except OSError as error:
         raise DataError(f"{path}: expected to write a new file, got: {error.strerror}") from error
@@ -75,7 +77,7 @@ def _write(target: TextIO, task: Task, count: int, seed: int) -> None:
     chance = random.Random(seed)
     rows = csv.writer(target)
     rows.writerow(("question", "answer"))
-    with Bar("generating", count) as bar:
+    with Bar("generating", count, unit="puzzles") as bar:
         for done in range(count):
             bar(done)
             rows.writerow(map(task.decode, task.generate(chance.getrandbits(63))))
@@ -83,7 +85,7 @@ def _write(target: TextIO, task: Task, count: int, seed: int) -> None:
 
 
 def _report(path: str | Path, task: Task | None) -> dict[str, Any]:
-    """What there is to say of a file; `bad` names every puzzle that cannot be read."""
+    """Task, count, checksum and split of a file; `bad` lists the puzzles that cannot be read."""
     try:
         puzzles = read(path, task)
     except DataError as error:
@@ -97,9 +99,10 @@ def _report(path: str | Path, task: Task | None) -> dict[str, Any]:
 
 
 def _report_bad(path: str | Path, task: Task | None, error: DataError) -> dict[str, Any]:
-    """The same for a file with bad puzzles.
+    """The report on a file that `read` refused with `error`, puzzle by puzzle.
 
-    The error stands where the questions are fine, and where none is and it is about the file.
+    The error is raised again if it is not about bad questions: if all can be read, or none can and
+    the error is about the whole file.
     """
     entries = read_lines(Path(path), task) if os.path.isfile(path) else []
     results = [result for _, result in entries]
@@ -119,17 +122,17 @@ def _report_bad(path: str | Path, task: Task | None, error: DataError) -> dict[s
 
 
 def _of_a_puzzle(error: BaseException | None) -> bool:
-    """Whether it began with one of them."""
+    """Whether the first cause of the error was a bad puzzle."""
     return isinstance(error, PuzzleError) or (error is not None and _of_a_puzzle(error.__cause__))
 
 
 def _words(report: dict[str, Any]) -> str:
-    """The report for a person."""
+    """The report as text."""
     answers = {True: ", with answers", False: ", without answers", None: ""}[report["answers"]]
     task = "" if report["task"] is None else f" of {report['task']}"
     lines = [f"{report['file']}: {_counted(report['puzzles'], 'puzzle')}{task}{answers}"]
     if report["sha256"]:
-        lines += [f"split: {report['split'] or 'none that has a name'}"]
+        lines += [f"split: {report['split'] or 'not a known split'}"]
         lines += [f"sha256: {report['sha256']}"]
     bad = report["bad"]
     lines += [f"puzzle {row['puzzle']}: {row['error']}" for row in bad[:SHOWN]]

@@ -11,25 +11,43 @@ from typing import Any
 
 from tiltrm.cli.flags import RAY, TASKS
 from tiltrm.cli.progress import Bar
+from tiltrm.cli.values import parse_assignment
 from tiltrm.device import choose
 from tiltrm.errors import SettingsError
-from tiltrm.evaluate import Job, Shard, Store, Subject, by_step, examine, paired, plans, summarise
+from tiltrm.evaluate import (
+    EvalTarget,
+    Job,
+    Shard,
+    Store,
+    by_step,
+    eval_target,
+    paired,
+    plans,
+    summarise,
+)
 from tiltrm.evaluate import run as compute
 from tiltrm.evaluate.options import NAMES, settable
 from tiltrm.evaluate.run import Progress
 from tiltrm.evaluate.summary import DF, groups, identity
-from tiltrm.evaluate.table import Comparison, of_comparisons, of_curves, of_reasons, of_rows
+from tiltrm.evaluate.table import (
+    Comparison,
+    comparisons_table,
+    curves_table,
+    rows_table,
+    stopping_rules,
+)
 from tiltrm.evaluate.titles import title
 
-USUAL = ("deterministic", "unguided", "guided", "adaptive")
-SPREAD = ("auto", "cpu", "cuda")  # a worker of a cluster has its own GPU
+DEFAULT_METHODS = ("deterministic", "unguided", "guided", "adaptive")
+CLUSTER_DEVICES = ("auto", "cpu", "cuda")  # every worker of a cluster has its own GPU
 FOLDS = 5
-MOST_SEEDS = 1000  # more are a slip, and a long list of jobs
+MOST_SEEDS = 1000  # more are likely a typing mistake
 EPILOG = (
-    "A method may carry settings of its own: --method guided ptrm:particles=25,select=majority. "
-    "A plan is adaptive:stages=[[1,20],[8,24,false,0.6]],turned=true: particles, outer steps, "
-    "whether trajectories go on, noise; and other views of the puzzle. "
-    "With --store, a run that was killed goes on where it stopped, and one that is done is read."
+    "A method may have settings of its own: --method guided ptrm:particles=25,select=majority. "
+    "The stages of an adaptive plan are lists of particles, outer steps, whether trajectories go "
+    "on, and noise; turned=true adds symmetric views of the puzzle: "
+    "adaptive:stages=[[1,20],[8,24,false,0.6]],turned=true. Values are as in TOML, or bare words. "
+    "With --store, a run that was killed continues, and results that exist are not computed again."
 )
 
 
@@ -39,39 +57,43 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
     add("--model", metavar="M", default="sudoku-extreme", help="bundled name, folder or checkpoint "
         "(sudoku-extreme)")  # fmt: skip
-    add("--data", metavar="F", required=True, help="any file, folder or dataset with answers")
+    add(
+        "--data", metavar="F", required=True, help="file, folder or dataset of puzzles with answers"
+    )
     add("--task", help=f"{TASKS} (the model's own)")
-    add("--split", metavar="NAME", help="what to call these puzzles (the name of the file)")
+    add(
+        "--split", metavar="NAME", help="name of these puzzles in the tables (the name of the file)"
+    )
     add("--method", nargs="+", action="extend", metavar="NAME", help=f"{', '.join(NAMES)} "
-        f"({' '.join(USUAL)}); the others are tested against the first")  # fmt: skip
+        f"({' '.join(DEFAULT_METHODS)}); the first is the baseline of the others")  # fmt: skip
     add("--set", nargs="+", action="extend", default=[], metavar="KEY=VALUE", dest="settings",
-        help="a setting of every method that has it")  # fmt: skip
-    add("--by-step", action="store_true", help="accuracy after every outer step, too")
-    add("--folds", type=int, metavar="N", help=f"disjoint parts of the puzzles ({FOLDS}, or one "
-        "to a puzzle where there are fewer)")  # fmt: skip
-    add("--seeds", type=int, default=5, metavar="N", help="of the noise: 0, 1, ... (5)")
-    add("--limit", type=int, metavar="N", help="the first so many puzzles")
-    add("--store", metavar="DIR", help="folder that keeps the results (none is kept)")
+        help="settings for every method that has them")  # fmt: skip
+    add("--by-step", action="store_true", help="also print the accuracy after every outer step")
+    add("--folds", type=int, metavar="N", help=f"disjoint parts of the puzzles ({FOLDS}, or as "
+        "many as there are puzzles)")  # fmt: skip
+    add("--seeds", type=int, default=5, metavar="N", help="number of noise seeds: 0, 1, ... (5)")
+    add("--limit", type=int, metavar="N", help="use only the first N puzzles")
+    add("--store", metavar="DIR", help="folder for the results (without it they are not kept)")
     add("--ray", nargs="?", const="", metavar="ADDRESS", help=RAY)
     add("--device", default="auto", help="auto, cpu or cuda")
-    add("--json", action="store_true", help="one object with every figure")
+    add("--json", action="store_true", help="print all results as one object")
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Compute what is missing, then print the tables."""
-    asked = [_method(text) for text in arguments.method or USUAL]
+    """Compute the missing results, then print the tables."""
+    asked = [_method(text) for text in arguments.method or DEFAULT_METHODS]
     kept = arguments.store is not None
     with nullcontext(arguments.store) if kept else tempfile.TemporaryDirectory() as folder:
         store = Store(folder)
         split = arguments.split or Path(arguments.data).name.partition(".")[0]
         if split == DF:
             raise SettingsError(
-                f"{DF} is what the puzzles are called that the deterministic model fails, got it "
-                "for all of them; name another with --split"
+                f"--split {DF} is reserved for the puzzles that the deterministic model fails; "
+                "choose another name"
             )
-        subject = examine(arguments.model, arguments.data, split, arguments.task)
-        todo = _jobs(arguments, asked, subject)
-        with Bar("evaluating", len(todo)) as bar:
+        target = eval_target(arguments.model, arguments.data, split, arguments.task)
+        todo = _jobs(arguments, asked, target)
+        with Bar("evaluating", len(todo), unit="jobs") as bar:
             compute_jobs(arguments, todo, store, lambda done, of: bar(len(todo) - of + done))
         shards = store.read(todo)
     print(json.dumps(figures(shards), allow_nan=False) if arguments.json else words(shards))
@@ -81,21 +103,21 @@ def run(arguments: argparse.Namespace) -> int:
 def compute_jobs(
     arguments: argparse.Namespace, todo: Sequence[Job], store: Store, progress: Progress
 ) -> None:
-    """Here, or on a cluster."""
+    """Compute the missing jobs in this process, or on a Ray cluster."""
     if arguments.ray is None:
         compute(todo, store, choose(arguments.device), progress)
         return
-    if arguments.device not in SPREAD:
-        words = f"{', '.join(SPREAD[:-1])} or {SPREAD[-1]}"
-        raise SettingsError(f"--device must be {words} with --ray, got {arguments.device!r}")
-    from tiltrm.evaluate import scale  # here, since Ray is an extra
+    if arguments.device not in CLUSTER_DEVICES:
+        known = ", ".join(CLUSTER_DEVICES)
+        raise SettingsError(f"--device must be one of {known} with --ray, got {arguments.device!r}")
+    from tiltrm.evaluate import scale  # imported here, since Ray is an extra
 
     gpus = 0 if arguments.device == "cpu" else None
     scale.run(todo, store, arguments.ray or None, gpus=gpus, progress=progress)
 
 
 def figures(shards: Sequence[Shard]) -> dict[str, Any]:
-    """Everything, ready for JSON."""
+    """All results, ready for JSON."""
     return {
         "rows": [row.as_dict() for row in summarise(shards)],
         "paired": [comparison.as_dict() for comparison in comparisons(shards)],
@@ -110,18 +132,21 @@ def figures(shards: Sequence[Shard]) -> dict[str, Any]:
 
 
 def words(shards: Sequence[Shard]) -> str:
-    """The same as tables."""
+    """All results as tables."""
     rows = summarise(shards)
-    parts = [text for text in (of_rows(rows), of_reasons(rows)) if text]
+    parts = [text for text in (rows_table(rows), stopping_rules(rows)) if text]
     if found := comparisons(shards):
-        parts.append(f"on the same puzzles, seeds averaged:\n{of_comparisons(found)}")
+        parts.append(
+            "paired differences in percentage points, on the same puzzles, averaged over seeds:\n"
+            + comparisons_table(found)
+        )
     if curves := by_step(shards):
-        parts.append(f"exact % by outer step:\n{of_curves(curves)}")
+        parts.append(f"exact % by outer step:\n{curves_table(curves)}")
     return "\n\n".join(parts)
 
 
 def comparisons(shards: Sequence[Shard]) -> list[Comparison]:
-    """Every method against the first."""
+    """Every method compared with the first."""
     first, *others = groups(shards)
     return [
         Comparison(first[0].job.split, _title(group), _title(first), paired(group, first))
@@ -135,30 +160,30 @@ def _title(group: Sequence[Shard]) -> str:
 
 
 def _jobs(
-    arguments: argparse.Namespace, asked: Sequence[tuple[str, dict[str, Any]]], subject: Subject
+    arguments: argparse.Namespace, asked: Sequence[tuple[str, dict[str, Any]]], target: EvalTarget
 ) -> list[Job]:
-    """What is asked for; a shared setting goes to the methods that have it."""
+    """The jobs of all methods; a setting of --set goes to the methods that have it."""
     shared = _settings(arguments.settings)
     if arguments.by_step:
         shared["by_step"] = True
-    having = {method: settable(method, subject.task) for method, _ in asked}
+    having = {method: settable(method, target.task) for method, _ in asked}
     for name in shared:
         if not any(name in names for names in having.values()):
             every = sorted({known for names in having.values() for known in names})
             raise SettingsError(
-                f"the settings of {', '.join(having)} are {', '.join(every)}, got {name}; leave it "
-                "out or choose another method"
+                f"expected a setting among {', '.join(every)} for {', '.join(having)}, got {name}; "
+                "leave it out or choose another method"
             )
-    counts = _counts(arguments, subject.puzzles)
+    counts = _counts(arguments, target.puzzles)
     found: dict[str, Job] = {}
     for method, own in asked:
         settings = {n: v for n, v in shared.items() if n in having[method]} | own
-        found |= {job.key: job for job in plans.jobs(subject, method, settings, **counts)}
+        found |= {job.key: job for job in plans.jobs(target, method, settings, **counts)}
     return list(found.values())
 
 
 def _counts(arguments: argparse.Namespace, puzzles: int) -> dict[str, Any]:
-    """How many puzzles, folds and seeds, each in its range: no fold is empty."""
+    """The numbers of puzzles, folds and seeds, each checked; no fold is empty."""
     limit = arguments.limit
     if limit is not None and limit < 1:
         raise SettingsError(f"--limit must be at least 1 puzzle, got {limit}")
@@ -181,25 +206,10 @@ def _method(text: str) -> tuple[str, dict[str, Any]]:
 
 
 def _settings(texts: Sequence[str]) -> dict[str, Any]:
-    """Each once."""
+    """Settings from KEY=VALUE each; none may be given twice."""
     found: dict[str, Any] = {}
-    for name, value in map(_setting, texts):
+    for name, value in map(parse_assignment, texts):
         if name in found:
             raise SettingsError(f"expected every setting once, got {name} again; leave one out")
         found[name] = value
     return found
-
-
-def _setting(text: str) -> tuple[str, Any]:
-    """'noise=0.5' -> ('noise', 0.5); what is no JSON value is a word."""
-    name, equals, value = text.partition("=")
-    if not (name and equals and value):
-        raise SettingsError(f"expected a setting as KEY=VALUE, got {text!r}")
-    try:
-        return name, json.loads(value, parse_constant=_no_number)
-    except ValueError:
-        return name, value
-
-
-def _no_number(text: str) -> Any:
-    raise SettingsError(f"expected a finite number, got {text}")

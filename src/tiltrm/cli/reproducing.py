@@ -12,8 +12,9 @@ from tiltrm.cli.evaluate_command import compute_jobs
 from tiltrm.cli.progress import Bar
 from tiltrm.cli.reproduce_command import DATA, MODEL
 from tiltrm.errors import DataError, SettingsError
-from tiltrm.evaluate import Job, Store, plans, tiny
-from tiltrm.evaluate.estimate import Cost, Prices, total
+from tiltrm.evaluate import Job, Store, plans, sizes
+from tiltrm.evaluate.compare import choose_settings
+from tiltrm.evaluate.estimate import Cost, CostEstimator, total
 from tiltrm.report import training
 from tiltrm.report.book import Cover
 from tiltrm.report.catalogue import ITEMS
@@ -34,7 +35,7 @@ def reproduce(arguments: argparse.Namespace) -> int:
         grid = plans.grid(evidence.subjects[SWEEP], evidence.size)
         if not arguments.draw_only:
             _compute(arguments, {"choosing": grid}, evidence)
-        evidence = replace(evidence, chosen=plans.choose(store, grid))
+        evidence = replace(evidence, chosen=choose_settings(store, grid))
         print(f"chosen on {VAL}: {_settings(evidence.chosen)}; the table is in {store.folder}")
     if not arguments.draw_only:
         _compute(arguments, {name: ITEMS[name].jobs(evidence) for name in names}, evidence)
@@ -124,7 +125,7 @@ def _check(arguments: argparse.Namespace) -> None:
 def _evidence(arguments: argparse.Namespace, names: Sequence[str], store: Store) -> Evidence:
     model, data = arguments.model, arguments.data
     if arguments.tiny and model is None and data is None:
-        model, data = tiny.prepare(store.folder / "tiny")
+        model, data = sizes.write_tiny(store.folder / "tiny")
     wanted = Wanted(
         model or MODEL, data or DATA, arguments.val, arguments.maze, arguments.maze_data
     )
@@ -142,7 +143,7 @@ def _announce(
     jobs: Mapping[str, Sequence[Job]], evidence: Evidence
 ) -> tuple[list[Job], list[float]]:
     """Print what each item still needs; the missing jobs, each once, and their evaluations."""
-    prices = Prices(evidence.subjects.values())
+    prices = CostEstimator(evidence.subjects.values())
     todo: dict[str, Job] = {}
     costs: list[Cost] = []
     for name, some in jobs.items():

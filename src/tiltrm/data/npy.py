@@ -1,7 +1,7 @@
 """Preprocessed folders of HRM and TinyRecursiveModels: dataset.json and NPY arrays.
 
-Ids are the same as here. Only inputs and labels are read: in both tasks an example is a puzzle,
-so the identifiers and the two index arrays say nothing more.
+Token ids are the same as here. Only inputs and labels are read: in both tasks an example is a
+puzzle, so the identifiers and the two index arrays add nothing.
 """
 
 import json
@@ -12,25 +12,25 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from tiltrm.data import encode, guess
-from tiltrm.data.puzzles import Puzzles
+from tiltrm.data import guess
+from tiltrm.data.puzzles import Puzzles, check_answers
 from tiltrm.errors import DataError
-from tiltrm.tasks.base import Task
+from tiltrm.tasks import STANDARD, Task
 
 DESCRIPTION = "dataset.json"
 MAX_DESCRIPTION = 10**6  # bytes
-IGNORED = -100  # what PyTorch's losses leave out, beside the folder's own ignore_label_id
+IGNORED = -100  # label that PyTorch's losses ignore, besides the folder's own ignore_label_id
 
 
 def read(folder: Path, task: Task | None = None, limit: int | None = None) -> Puzzles:
-    """One split: a folder that holds dataset.json. Ignored labels are copied from the question."""
+    """One split: a folder with dataset.json. Ignored labels are copied from the question."""
     about = _description(folder / DESCRIPTION)
     cells, vocabulary = _whole(about, "seq_len"), _whole(about, "vocab_size")
     task = task or guess.by_cells(cells)
     if (cells, vocabulary) != (task.cells, task.vocabulary):
         raise DataError(
             f"expected {task.cells} cells and {task.vocabulary} ids for {task.name}, "
-            f"got {cells} and {vocabulary}"
+            f"got {cells} and {vocabulary}{_other_task(cells, vocabulary)}"
         )
     stems = [folder / name for name in _sets(about)]
     questions = torch.cat([_tokens(f"{stem}__inputs.npy", cells, limit) for stem in stems])[:limit]
@@ -44,6 +44,12 @@ def read(folder: Path, task: Task | None = None, limit: int | None = None) -> Pu
     return _checked(task, questions, answers)
 
 
+def _other_task(cells: int, vocabulary: int) -> str:
+    """Advice for a folder of another standard task."""
+    names = [t.name for t in STANDARD if (t.cells, t.vocabulary) == (cells, vocabulary)]
+    return f"; add --task {names[0]}" if names else ""
+
+
 def _checked(task: Task, questions: Tensor, answers: Tensor | None) -> Puzzles:
     for what, tokens in (("inputs", questions), ("labels", answers)):
         if tokens is None:
@@ -53,7 +59,7 @@ def _checked(task: Task, questions: Tensor, answers: Tensor | None) -> Puzzles:
             number = int(bad[0]) + 1
             raise DataError(f"{what}: expected {task.name} tokens, got others in row {number}")
     if answers is not None:
-        encode.check_answers(task, questions, answers)
+        check_answers(task, questions, answers)
         answers = answers.to(torch.uint8)
     return Puzzles(task, questions.to(torch.uint8), answers)
 
@@ -93,7 +99,7 @@ def _tokens(path: str, cells: int, limit: int | None) -> Tensor:
     try:
         # Mapped, not read: a header that promises more than the file holds allocates nothing.
         found = np.load(path, mmap_mode="r", allow_pickle=False)
-    except Exception as error:  # numpy's header parser lets errors of many kinds through
+    except Exception as error:  # numpy's header parser raises many kinds of errors
         raise DataError(f"expected an NPY array, got: {error}") from error
     if not isinstance(found, np.ndarray) or found.dtype.kind not in "iu":
         raise DataError(f"{path}: expected an NPY array of integers, got another kind")

@@ -1,4 +1,4 @@
-"""The record that every reader returns."""
+"""The record that every reader returns, and the check of its answers."""
 
 from dataclasses import dataclass, replace
 
@@ -16,9 +16,9 @@ class Puzzles:
     task: Task
     questions: Tensor  # (puzzle, cell) uint8
     answers: Tensor | None = None  # (puzzle, cell) uint8
-    ratings: Tensor | None = None  # (puzzle,) int64: how hard, as the dataset says
-    sources: tuple[str, ...] | None = None  # one word a puzzle: the list it comes from
-    file: str | None = None  # that they were read from, for errors
+    ratings: Tensor | None = None  # (puzzle,) float64: difficulty, as the dataset gives it
+    sources: tuple[str, ...] | None = None  # per puzzle, the list that it comes from
+    file: str | None = None  # that they were read from, named in errors
 
     def __post_init__(self) -> None:
         shape = (len(self.questions), self.task.cells)
@@ -36,7 +36,7 @@ class Puzzles:
         return len(self.questions)
 
     def take(self, index: Tensor | slice) -> "Puzzles":
-        """The puzzles at these places, every column with them."""
+        """The puzzles at these indices, with all their columns."""
         places = torch.arange(len(self))[index]
         return replace(
             self,
@@ -49,10 +49,21 @@ class Puzzles:
         )
 
     def labels(self) -> Tensor:
-        """The answers, or a DataError where the file had none."""
+        """The answers; DataError if the file had none."""
         if self.answers is None:
             where = "" if self.file is None else f"{self.file}: "
             raise DataError(
                 f"{where}expected puzzles with answers, got none; read a file that has them"
             )
         return self.answers
+
+
+def check_answers(task: Task, questions: Tensor, answers: Tensor, *, first: int = 1) -> None:
+    """Raise DataError if an answer breaks the rules; puzzles are counted from `first`."""
+    bad = (task.violations(questions, answers) > 0).nonzero()
+    if len(bad):
+        number = int(bad[0]) + first
+        raise DataError(
+            f"answer of puzzle {number}: expected a solution of its question, got one that breaks "
+            f"the rules; correct or drop the row ({len(bad)} such)"
+        )

@@ -1,5 +1,6 @@
-"""One way in for every format: a file, a folder, or the name of a public dataset."""
+"""One entry point for every format: a file, a folder, or the name of a public dataset."""
 
+import importlib
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -9,14 +10,21 @@ from pathlib import Path
 
 from torch import Tensor
 
-from tiltrm.data import files, guess, hub, npy, table, text
+from tiltrm.data import guess, npy, text_files
 from tiltrm.data.puzzles import Puzzles
+from tiltrm.data.text_files import PathName
 from tiltrm.errors import DataError, PuzzleError, SettingsError
 from tiltrm.tasks.base import Task
 
+HUB = {  # public datasets by their short names
+    "sudoku-extreme": "sapientinc/sudoku-extreme",
+    "maze-hard": "sapientinc/maze-30x30-hard-1k",
+}
+Entry = tuple[str, Tensor | PuzzleError]  # the text of a puzzle; its tokens (cell,) or its error
+
 
 def read(
-    path_or_name: files.Name,
+    path_or_name: PathName,
     task: Task | None = None,
     split: str | None = None,
     limit: int | None = None,
@@ -25,30 +33,70 @@ def read(
 ) -> Puzzles:
     """Puzzles of a CSV or text file, of a folder, or of a dataset ('sudoku-extreme/test').
 
-    `split` names a part of a folder or dataset, `default` the part where none is named. `limit`
-    stops after so many puzzles. The task is told from the content where None.
+    task: guessed from the content if None.
+    split: a part of a folder or dataset; `default` names the part if None.
+    limit: the largest number of puzzles to read.
     """
     if limit is not None and limit < 1:
         raise SettingsError(f"limit must be at least 1, got {limit}")
     path = _locate(path_or_name, split, default)
     with _naming(path):
-        if os.path.isdir(path):
-            found = npy.read(path, task, limit)
-        else:
-            found = _read_file(path, task, limit)
+        is_folder = os.path.isdir(path)
+        found = npy.read(path, task, limit) if is_folder else _read_file(path, task, limit)
     return replace(found, file=str(path))
+
+
+def read_lines(source: Path | str, task: Task | None = None) -> list[Entry]:
+    """Every puzzle with its tokens (cell,) or its own error, so that one bad puzzle stops nothing.
+
+    source: a Path is a file (text, or the questions of a CSV); a str is the text itself.
+    """
+    if isinstance(source, Path):
+        with _naming(source):
+            return _entries_of_file(source, task)
+    return _entries_of_text(source.split("\n"), task)
 
 
 def _read_file(path: Path, task: Task | None, limit: int | None) -> Puzzles:
     first, lines = _open(path)
-    if table.is_header(first):
-        return table.read(lines, task, limit)
+    if text_files.is_csv_header(first):
+        return text_files.read_csv(lines, task, limit)
     if "," in first.partition("#")[0]:  # no puzzle has a comma, but a comment may
         raise DataError(f"expected a CSV with a column 'question', got {first[:80]!r}")
-    if task is None:
-        whole = list(lines)
-        return text.read(whole, guess.by_lines(whole), limit)
-    return text.read(lines, task, limit)
+    return text_files.read_text(list(lines), task, limit)
+
+
+def _entries_of_file(path: Path, task: Task | None) -> list[Entry]:
+    first, lines = _open(path)
+    if not text_files.is_csv_header(first):
+        return _entries_of_text(list(lines), task)
+    texts = [row["question"] for row in text_files.csv_rows(lines)]
+    if task is not None:
+        guess.check_task(task, texts)
+    own = task or guess.by_texts(texts)
+    return [_try_encode(text, own) for text in texts]
+
+
+def _entries_of_text(lines: list[str], task: Task | None) -> list[Entry]:
+    own = task or guess.by_lines(lines)
+    texts = list(text_files.blocks(lines, own))
+    if task is not None:
+        guess.check_task(task, texts, lambda other: text_files.blocks(lines, other))
+    return [_try_encode(text, own) for text in texts]
+
+
+def _try_encode(text: str, task: Task) -> Entry:
+    try:
+        return text, task.encode(text)
+    except PuzzleError as error:
+        return text, error
+
+
+def _open(path: PathName) -> tuple[str, Iterator[str]]:
+    """The first line and all lines of a file; it is read once, so a pipe works too."""
+    lines = text_files.lines(path)
+    first = next(lines, "")
+    return first, chain([first], lines)
 
 
 @contextmanager
@@ -60,18 +108,18 @@ def _naming(path: Path) -> Iterator[None]:
         raise DataError(f"{path}: {error}") from error
 
 
-def _locate(path_or_name: files.Name, split: str | None, default: str) -> Path:
-    """The file or NPY folder that is meant."""
+def _locate(path_or_name: PathName, split: str | None, default: str) -> Path:
+    """The file or NPY folder of this name, downloaded if it is a dataset."""
     name = os.fspath(path_or_name)
     if os.path.isdir(name):
         return _in_folder(Path(name), split, default)
     if os.path.exists(name):
         return Path(name)
     dataset, _, part = name.rpartition("/")
-    for repository, chosen in ((hub.repository(name), split), (hub.repository(dataset), part)):
-        if repository is not None:
-            return hub.fetch(repository, chosen or default)
-    known = ", ".join(hub.REPOSITORIES)
+    for candidate, chosen in ((name, split), (dataset, part)):
+        if candidate in (*HUB, *HUB.values()):
+            return _download(HUB.get(candidate, candidate), chosen or default)
+    known = ", ".join(HUB)
     raise DataError(f"expected a file, a folder or a dataset ({known}), got {name[:200]!r}")
 
 
@@ -90,42 +138,17 @@ def _in_folder(folder: Path, split: str | None, default: str) -> Path:
     )
 
 
-def _open(path: files.Name) -> tuple[str, Iterator[str]]:
-    """The first line and all lines of a file, read once, so that a pipe will do."""
-    lines = files.lines(path)
-    first = next(lines, "")
-    return first, chain([first], lines)
-
-
-def read_lines(
-    source: Path | str, task: Task | None = None
-) -> list[tuple[str, Tensor | PuzzleError]]:
-    """Every puzzle with its tokens (cell,) or with its own error, so that the others still run.
-
-    A Path is a file (text, or a CSV whose questions are taken); a str is the text itself.
-    """
-    if isinstance(source, Path):
-        with _naming(source):
-            return _from_file(source, task)
-    return _from_text(source.split("\n"), task)
-
-
-def _from_file(path: Path, task: Task | None) -> list[tuple[str, Tensor | PuzzleError]]:
-    first, lines = _open(path)
-    if not table.is_header(first):
-        return _from_text(list(lines), task)
-    texts = [row["question"] for row in table.rows(lines)]
-    task = task or guess.by_texts(texts)
-    return [_try(entry, task) for entry in texts]
-
-
-def _from_text(lines: list[str], task: Task | None) -> list[tuple[str, Tensor | PuzzleError]]:
-    task = task or guess.by_lines(lines)
-    return [_try(entry, task) for entry in text.blocks(lines, task)]
-
-
-def _try(entry: str, task: Task) -> tuple[str, Tensor | PuzzleError]:
+def _download(repository: str, split: str) -> Path:
+    """One split's CSV from the dataset hub or its cache; needs the extra [hub]."""
     try:
-        return entry, task.encode(entry)
-    except PuzzleError as error:
-        return entry, error
+        hub = importlib.import_module("huggingface_hub")
+    except ImportError as error:
+        raise DataError(
+            f"expected the package huggingface_hub to download {repository}, got none; "
+            "run: pip install tiltrm[hub]"
+        ) from error
+    try:
+        return Path(hub.hf_hub_download(repository, f"{split}.csv", repo_type="dataset"))
+    except Exception as error:  # the hub raises many kinds of errors, also of its HTTP library
+        reason = str(error).partition("\n")[0]
+        raise DataError(f"expected to download {split} of {repository}, got: {reason}") from error

@@ -11,7 +11,7 @@ from tiltrm.errors import DataError, SettingsError
 
 
 class Split(NamedTuple):
-    """What a split must be."""
+    """The number of puzzles of a named split, and the checksum of their content."""
 
     rows: int
     sha256: str
@@ -42,7 +42,7 @@ SPLITS: dict[str, Split] = {
 def checksum(puzzles: Puzzles) -> str:
     """SHA-256 of the lines 'question,answer' (without answers: 'question'), blanks as '.'.
 
-    The same for every format and compression: for a CSV with the columns source, question,
+    It does not depend on the format or compression. For a CSV with the columns source, question,
     answer, rating it is `tail -n +2 FILE | cut -d, -f2,3 | sha256sum`.
     """
     digest = hashlib.sha256()
@@ -55,7 +55,7 @@ def checksum(puzzles: Puzzles) -> str:
 
 
 def verify(puzzles: Puzzles, name: str) -> None:
-    """Raise DataError where these puzzles are not the named split, row for row."""
+    """Raise DataError unless these puzzles are the named split, row for row."""
     if name not in SPLITS:
         raise SettingsError(f"expected a split among {', '.join(SPLITS)}, got {name!r}")
     split = SPLITS[name]
@@ -69,7 +69,7 @@ def verify(puzzles: Puzzles, name: str) -> None:
 def folds(puzzles: int, count: int = 5) -> list[Tensor]:
     """A disjoint partition of range(puzzles) into folds of nearly equal size (paper, App. A).
 
-    Every count-th puzzle, so that a file in any order gives folds of the same mixture.
+    A fold takes every count-th puzzle, so that the order of a file does not skew the folds.
     """
     if not 1 <= count <= puzzles:
         raise SettingsError(f"expected between 1 and {puzzles} folds, got {count}")

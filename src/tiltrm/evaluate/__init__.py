@@ -1,34 +1,34 @@
-"""Every method on the same puzzles: jobs, their shards in a store, and the tables made of them.
+"""Evaluation of methods on the same puzzles: jobs, a store of their results, and tables.
 
-subject = examine("sudoku-extreme", "test.csv.gz", "Test")
-todo = plans.table1(subject, "quick")
+target = eval_target("sudoku-extreme", "test.csv.gz", "Test")
+jobs = plans.table1(target, "quick")
 store = Store("results")
-run(todo, store, tiltrm.device.choose("auto"))
-rows = summarise(store.read(todo))
+run(jobs, store, tiltrm.device.choose("auto"))
+rows = summarise(store.read(jobs))
 """
 
 from tiltrm.evaluate import plans
+from tiltrm.evaluate.compare import Paired, paired
 from tiltrm.evaluate.job import Job
-from tiltrm.evaluate.paired import Paired, paired
 from tiltrm.evaluate.peers import METHODS
 from tiltrm.evaluate.run import do, run
 from tiltrm.evaluate.shards import Shard
 from tiltrm.evaluate.store import Store
-from tiltrm.evaluate.subject import Subject, examine
 from tiltrm.evaluate.summary import Curve, Row, by_step, summarise
+from tiltrm.evaluate.target import EvalTarget, eval_target
 
 __all__ = [
     "METHODS",
     "Curve",
+    "EvalTarget",
     "Job",
     "Paired",
     "Row",
     "Shard",
     "Store",
-    "Subject",
     "by_step",
     "do",
-    "examine",
+    "eval_target",
     "paired",
     "plans",
     "run",

@@ -21,7 +21,7 @@ class Job:
 
     kind: str  # "solve" or "diagnose"
     model: str  # bundled name or folder, as typed
-    weights: str  # tiltrm.evaluate.subject.fingerprint: the first 16 hex digits of a SHA-256
+    weights: str  # tiltrm.evaluate.target.fingerprint: the first 16 hex digits of a SHA-256
     task: str  # "sudoku", "maze"
     data: str  # path, as typed
     split: str  # "Test", "val": a label for people

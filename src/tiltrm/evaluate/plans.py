@@ -5,16 +5,15 @@ from dataclasses import dataclass
 from typing import Any
 
 from tiltrm.errors import SettingsError
-from tiltrm.evaluate.choose import choose
 from tiltrm.evaluate.job import DIAGNOSE, SOLVE, Job
 from tiltrm.evaluate.options import PLANNED, complete, stages_as_lists
 from tiltrm.evaluate.sizes import SIZES, Size, size_of
-from tiltrm.evaluate.subject import Subject
+from tiltrm.evaluate.target import EvalTarget
 from tiltrm.explore.plan import Adaptive
 from tiltrm.tasks.registry import defaults_of
 
 __all__ = [
-    "SIZES", "Size", "axes", "choose", "diagnostics", "done", "frontier", "grid", "jobs", "sweep",
+    "SIZES", "Size", "axes", "diagnostics", "done", "frontier", "grid", "jobs", "sweep",
     "table1", "whole",
 ]  # fmt: skip
 
@@ -29,23 +28,23 @@ GRID = {"noise": (0.1, 0.2, 0.3, 0.4, 0.5), "beta": (0.1, 0.25, 0.5, 1.0)}
 
 
 def jobs(
-    subject: Subject, method: str, settings: Mapping[str, Any] | None = None, *, seeds: int = 1,
+    target: EvalTarget, method: str, settings: Mapping[str, Any] | None = None, *, seeds: int = 1,
     folds: int = 1, limit: int | None = None,
 ) -> list[Job]:  # fmt: skip
     """One method on every seed and fold; a method without randomness has one seed."""
     if limit is not None and limit < 1:
         raise SettingsError(f"limit must be at least 1 puzzle, got {limit}")
-    count = subject.puzzles if limit is None else min(limit, subject.puzzles)
+    count = target.puzzles if limit is None else min(limit, target.puzzles)
     if seeds < 1:
         raise SettingsError(f"seeds must be at least 1, got {seeds}")
     if not 1 <= folds <= count:
         raise SettingsError(f"folds must lie in 1..{count}, the number of puzzles, got {folds}")
-    own = tuple(complete(method, settings or {}, subject.task).items())
+    own = tuple(complete(method, settings or {}, target.task).items())
     return [
         Job(
-            kind=DIAGNOSE if method == DIAGNOSE else SOLVE, model=subject.model,
-            weights=subject.weights, task=subject.task, data=subject.data, split=subject.split,
-            checksum=subject.checksum, limit=None if count == subject.puzzles else count,
+            kind=DIAGNOSE if method == DIAGNOSE else SOLVE, model=target.model,
+            weights=target.weights, task=target.task, data=target.data, split=target.split,
+            checksum=target.checksum, limit=None if count == target.puzzles else count,
             method=method, settings=own, seed=seed, fold=fold, folds=folds,
         )
         for seed in range(1 if method in UNSEEDED else seeds)
@@ -54,7 +53,7 @@ def jobs(
 
 
 def table1(
-    subject: Subject, size: str = "full", chosen: Mapping[str, Any] | None = None
+    target: EvalTarget, size: str = "full", chosen: Mapping[str, Any] | None = None
 ) -> list[Job]:
     """Deterministic, unguided and guided on every seed and fold (Table 1, Figs. 1, 4 and 7).
 
@@ -67,7 +66,7 @@ def table1(
         name: chosen[name] for name in ("particles", "noise", "outer_steps") if name in chosen
     }
     steps = {name: value for name, value in shared.items() if name == "outer_steps"}
-    make = _Maker(subject, own, own.table, own.seeds, own.folds)
+    make = _Maker(target, own, own.table, own.seeds, own.folds)
     guided = make("guided", **chosen, by_step=True)
     detailed = make("guided", **chosen, by_step=True, cells=True)
     found = [
@@ -79,16 +78,16 @@ def table1(
     return sorted(found, key=lambda job: job.seed)
 
 
-def frontier(subject: Subject, size: str = "full", limit: int | None = None) -> list[Job]:
+def frontier(target: EvalTarget, size: str = "full", limit: int | None = None) -> list[Job]:
     """Accuracy against evaluations: ours and the peers, on the same weights and puzzles.
 
     `limit` overrides how many puzzles the size says.
     """
     own = size_of(size)
-    limits = own.frontier if limit is None else {subject.task: limit}
-    parts = min(own.parts, subject.puzzles, limits.get(subject.task) or own.parts)
-    make = _Maker(subject, own, limits, folds=parts)
-    task = defaults_of(subject.task)
+    limits = own.frontier if limit is None else {target.task: limit}
+    parts = min(own.parts, target.puzzles, limits.get(target.task) or own.parts)
+    make = _Maker(target, own, limits, folds=parts)
+    task = defaults_of(target.task)
     copies = (4, 8, 16) if task.symmetric_views else (2, 4, 8)
     plain = {"stages": stages_as_lists(Adaptive()), "noise": 0.5}  # without symmetric views
     found = _once([
@@ -126,10 +125,10 @@ def whole(wanted: Iterable[Job], has: Callable[[Job], bool]) -> list[Job]:
     return [job for job in wanted if (job.method, job.settings) not in lacking]
 
 
-def axes(subject: Subject, size: str = "full") -> dict[str, list[Job]]:
+def axes(target: EvalTarget, size: str = "full") -> dict[str, list[Job]]:
     """Guided exploration with one setting varied at a time (Fig. 2 left, Fig. 6), by name."""
     own = size_of(size)
-    make = _Maker(subject, own, own.sweep)
+    make = _Maker(target, own, own.sweep)
     found = {
         "noise": _each(make("guided", noise=x, particles=s) for s in (4, 16) for x in NOISES),
         "noise, unguided": _each(
@@ -145,44 +144,44 @@ def axes(subject: Subject, size: str = "full") -> dict[str, list[Job]]:
     return {name: _once(some) for name, some in found.items()}
 
 
-def sweep(subject: Subject, size: str = "full") -> list[Job]:
+def sweep(target: EvalTarget, size: str = "full") -> list[Job]:
     """Every job of `axes`, each once."""
-    return _once(_each(axes(subject, size).values()))
+    return _once(_each(axes(target, size).values()))
 
 
-def grid(subject: Subject, size: str = "full") -> list[Job]:
-    """Noise x beta of guided exploration on val: what `choose` chooses from."""
+def grid(target: EvalTarget, size: str = "full") -> list[Job]:
+    """Noise x beta of guided exploration on val: what `choose_settings` chooses from."""
     own = size_of(size)
-    make = _Maker(subject, own, {subject.task: None} if size == "full" else own.sweep)
+    make = _Maker(target, own, {target.task: None} if size == "full" else own.sweep)
     return _each(
         make("guided", noise=noise, beta=beta) for noise in GRID["noise"] for beta in GRID["beta"]
     )
 
 
-def diagnostics(subject: Subject, size: str = "full") -> list[Job]:
+def diagnostics(target: EvalTarget, size: str = "full") -> list[Job]:
     """Stability, alignment and entropy with the paper's cloud (Figs. 2, 3 and 5)."""
     own = size_of(size)
-    count = own.diagnose.get(subject.task, own.diagnose["sudoku"])
+    count = own.diagnose.get(target.task, own.diagnose["sudoku"])
     settings = {"particles": 16, "outer_steps": 48, "noises": NOISES, "rooted": own.rooted}
-    capped = _capped(DIAGNOSE, settings, subject.task, own)
-    return jobs(subject, DIAGNOSE, capped, limit=count)
+    capped = _capped(DIAGNOSE, settings, target.task, own)
+    return jobs(target, DIAGNOSE, capped, limit=count)
 
 
 @dataclass(frozen=True)
 class _Maker:
-    """`jobs` for one subject and size."""
+    """`jobs` for one target and size."""
 
-    subject: Subject
+    target: EvalTarget
     size: Size
     limits: Mapping[str, int | None]
     seeds: int = 1
     folds: int = 1  # more of them are smaller batches, and slower
 
     def __call__(self, method: str, **settings: Any) -> list[Job]:
-        task = self.subject.task
+        task = self.target.task
         limit = self.limits.get(task, self.limits.get("sudoku"))  # a toy task is a small Sudoku
         own = _capped(method, settings, task, self.size)
-        return jobs(self.subject, method, own, seeds=self.seeds, folds=self.folds, limit=limit)
+        return jobs(self.target, method, own, seeds=self.seeds, folds=self.folds, limit=limit)
 
 
 def _capped(method: str, settings: dict[str, Any], task: str, size: Size) -> dict[str, Any]:

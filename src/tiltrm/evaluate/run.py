@@ -14,7 +14,7 @@ from tiltrm.evaluate.measure import Columns
 from tiltrm.evaluate.options import PLANNED, plan_of
 from tiltrm.evaluate.peers import Case, evaluate_method
 from tiltrm.evaluate.store import Store
-from tiltrm.evaluate.subject import fingerprint, read_for
+from tiltrm.evaluate.target import fingerprint, read_for
 from tiltrm.explore import Exploration
 from tiltrm.explore.search import Progress as Ticks
 from tiltrm.model import load

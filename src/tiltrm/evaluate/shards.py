@@ -1,7 +1,8 @@
-"""A shard as bytes: Parquet where pyarrow is there, safetensors where it is not.
+"""The files of shards: Parquet, or safetensors on machines without pyarrow.
 
-A column is a numpy array with a row a puzzle: (puzzle,), or (puzzle, n) for a list in every row;
-texts are object arrays; None stands for a column that is null throughout.
+Both are needed: Parquet is a quarter of the size, and computing must not require the extras.
+A column is a numpy array with one row per puzzle: (puzzle,), or (puzzle, n) for a list in every
+row. Texts are object arrays. None is a column of nulls.
 """
 
 import hashlib
@@ -30,14 +31,14 @@ JOB, ABOUT, DIGEST, TEXTS, NULLS = "job", "about", "sha256", "texts", "nulls"  #
 
 @dataclass(frozen=True, eq=False)
 class Shard:
-    """The rows of one job, and how they came about (which never enters a table)."""
+    """The rows of one job, and the record of how they were computed (never part of a table)."""
 
     job: Job
     columns: Columns
     about: dict[str, Any]
 
     def __getitem__(self, name: str) -> np.ndarray[Any, Any]:
-        """A column that must be there."""
+        """A column; DataError if it is missing or null."""
         column = self.columns.get(name)
         if column is None:
             raise DataError(f"expected a shard with the column {name}, got {sorted(self.columns)}")
@@ -45,7 +46,7 @@ class Shard:
 
 
 def have_pyarrow() -> bool:
-    """Whether Parquet can be read and written here; SettingsError where pyarrow is broken."""
+    """Whether Parquet can be read and written here; SettingsError if pyarrow cannot be imported."""
     if importlib.util.find_spec("pyarrow") is None:
         return False
     try:
@@ -58,7 +59,7 @@ def have_pyarrow() -> bool:
 
 
 def as_columns(given: Mapping[str, Given]) -> Columns:
-    """Tensors as arrays, lists of texts as object arrays, arrays as they are."""
+    """Tensors and lists of texts as numpy arrays."""
     return {name: _as_column(value) for name, value in given.items()}
 
 
@@ -71,7 +72,7 @@ def _as_column(value: Given) -> Column:
 
 
 def digest(columns: Columns) -> str:
-    """SHA-256 of all columns, whatever file they are in."""
+    """SHA-256 of all columns, independent of the file format."""
     sum_ = hashlib.sha256()
     for name, column in sorted(columns.items()):
         kind = None if column is None else (column.dtype.str, column.shape)
@@ -83,12 +84,12 @@ def digest(columns: Columns) -> str:
 
 
 def encode(shard: Shard, suffix: str) -> bytes:
-    """The file's content."""
+    """The content of a shard's file."""
     return (_to_parquet if suffix == PARQUET else _to_safetensors)(shard)
 
 
 def decode(path: Path) -> Shard:
-    """The shard in a file; DataError where it is damaged or none."""
+    """The shard in a file; DataError if the file is damaged or not a shard."""
     if path.suffix == PARQUET and not have_pyarrow():
         raise SettingsError(
             f"{path.name}: expected pyarrow to read it, got none; pip install 'tiltrm[report]'"
@@ -98,16 +99,18 @@ def decode(path: Path) -> Shard:
         if digest(columns) != header[DIGEST]:
             raise DataError(f"its columns do not have the SHA-256 {header[DIGEST]}")
         return Shard(Job.from_dict(header[JOB]), columns, header[ABOUT])
-    except Exception as error:  # a damaged file may break its reader in any way
+    except Exception as error:  # a damaged file may raise anything in its reader
         machine = isinstance(error, FileNotFoundError | MemoryError)
         if machine or getattr(error, "errno", None) is not None:
             raise
         reason = " ".join(str(error).split())[:120]
-        raise DataError(f"{path}: expected a whole shard, got a damaged file ({reason})") from error
+        raise DataError(
+            f"{path}: expected a complete shard, got a damaged file ({reason})"
+        ) from error
 
 
 def _to_safetensors(shard: Shard) -> bytes:
-    """Texts as numbers, with the words in the header; a null column by its name there."""
+    """Texts become numbers with the words in the header, which also names the null columns."""
     tensors: dict[str, Tensor] = {}
     texts: dict[str, list[str]] = {}
     for name, column in shard.columns.items():
@@ -116,13 +119,15 @@ def _to_safetensors(shard: Shard) -> bytes:
         if column.dtype == object:
             words, codes = np.unique(column.astype(str), return_inverse=True)
             texts[name], column = words.tolist(), codes.astype(np.int64)
-        tensors[name] = torch.from_numpy(np.array(column))  # a copy: two columns may share memory
+        tensors[name] = torch.from_numpy(
+            np.array(column)
+        )  # a copy, since two columns may share memory
     nulls = [name for name, column in shard.columns.items() if column is None]
     return save_tensors(tensors, _header(shard, **{TEXTS: texts, NULLS: nulls}))
 
 
 def _header(shard: Shard, **more: Any) -> dict[str, str]:
-    """The metadata of a file: JSON by name."""
+    """The metadata of a file: JSON texts by name."""
     known = {JOB: shard.job.as_dict(), ABOUT: shard.about, DIGEST: digest(shard.columns)}
     return {name: json.dumps(value) for name, value in {**known, **more}.items()}
 

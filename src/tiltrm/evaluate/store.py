@@ -1,4 +1,4 @@
-"""A folder of shards, each written whole or not at all, so that a rerun does what is missing."""
+"""A folder of shards, each written completely or not at all; a rerun computes the missing ones."""
 
 import os
 import re
@@ -6,12 +6,14 @@ import secrets
 import sys
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import replace
+from itertools import product
 from pathlib import Path
 from typing import Any
 
 from tiltrm.errors import DataError
 from tiltrm.evaluate.job import Job
-from tiltrm.evaluate.records import serving
+from tiltrm.evaluate.options import RECORDS
 from tiltrm.evaluate.shards import (
     PARQUET,
     SAFETENSORS,
@@ -26,20 +28,32 @@ from tiltrm.folders import flush
 
 PART = ".part"  # being written
 DAMAGED = ".damaged"  # moved aside
-ABANDONED = 3600.0  # seconds after which a file being written has nobody writing it
+ABANDONED = 3600.0  # seconds after which a .part file has no writer any more
 KEY = re.compile("[0-9a-f]{16}")
 
 
 def say(sentence: str) -> None:
-    """To a person at the terminal."""
+    """Print a sentence to the person at the terminal."""
     print(sentence, file=sys.stderr)
 
 
-class Store:
-    """`folder/<key>.parquet`, or `<key>.safetensors` until somebody with pyarrow opens the folder.
+def covering(job: Job) -> list[Job]:
+    """The job, then the same run with more recorded: a shard of any of them has all it needs.
 
-    Killed anywhere, a shard is there whole or not there. A file that cannot be read is moved
-    aside, named with `tell`, and counts as missing from then on.
+    Proved by tests/evaluate/test_store.py::test_a_job_is_covered_by_runs_that_record_more.
+    """
+    own = job.options
+    left_out = [name for name in RECORDS if own.get(name) is False]
+    choices = product((False, True), repeat=len(left_out))
+    recorded = (dict(zip(left_out, flags, strict=True)) for flags in choices)
+    return [replace(job, settings=tuple((own | more).items())) for more in recorded]
+
+
+class Store:
+    """`folder/<key>.parquet`; without pyarrow `<key>.safetensors`, converted once pyarrow is there.
+
+    If the process is killed, a shard is there completely or not at all. A file that cannot be read
+    is moved aside, reported with `tell`, and counts as missing from then on.
     Proved by tests/evaluate/test_store.py.
     """
 
@@ -57,33 +71,33 @@ class Store:
             self.pack()
 
     def has(self, job: Job) -> bool:
-        """Whether a shard that serves is here and whole; Parquet counts where it is not opened."""
-        keys = [other.key for other in serving(job)]
+        """Whether an intact shard covers the job; without pyarrow, Parquet counts as intact."""
+        keys = [other.key for other in covering(job)]
         unopened = not have_pyarrow() and any(self._path(key, PARQUET).exists() for key in keys)
-        return unopened or self._serving(keys) is not None
+        return unopened or self._first(keys) is not None
 
     def missing(self, jobs: Iterable[Job]) -> list[Job]:
-        """Those that are still to be done, in their order, each once.
+        """The jobs that are still to be computed, in their order, each once.
 
-        Not those that another of them will serve.
+        A job that another missing one will cover is left out.
         """
         once = {job.key: job for job in jobs}
         todo = [job for job in once.values() if not self.has(job)]
-        return [job for job in todo if not any(o.key in once for o in serving(job)[1:])]
+        return [job for job in todo if not any(other.key in once for other in covering(job)[1:])]
 
     def write(self, job: Job, columns: Mapping[str, Given], about: Mapping[str, Any]) -> None:
-        """Put a shard here, whole."""
+        """Write the shard of a job."""
         shard = Shard(job, as_columns(columns), dict(about))
         self._put(shard, PARQUET if have_pyarrow() else SAFETENSORS)
 
     def read(self, jobs: Iterable[Job]) -> list[Shard]:
-        """Shards that serve these jobs, in their order, each under its job.
+        """Shards that cover these jobs, in their order, each labelled with its job.
 
-        So a column may be fuller than its job says, where another run kept more.
+        A shard may have more columns filled than its job asks for, if another run recorded more.
         """
         found = []
         for job in jobs:
-            shard = self._serving(other.key for other in serving(job))
+            shard = self._first(other.key for other in covering(job))
             if shard is None:
                 raise DataError(
                     f"{self.folder}: expected the shard {job.key} ({job.method}, seed {job.seed}, "
@@ -99,11 +113,11 @@ class Store:
         return [shard.job for shard in shards if shard is not None]
 
     def pack(self) -> None:
-        """Turn shards written without pyarrow into Parquet."""
+        """Convert shards that were written without pyarrow to Parquet."""
         for path in sorted(self._files(SAFETENSORS)):
             try:
-                shard = self._whole(path)
-            except FileNotFoundError:  # somebody else has just packed it
+                shard = self._intact(path)
+            except FileNotFoundError:  # another process has just packed it
                 continue
             if shard is not None:
                 self._put(shard, PARQUET)
@@ -117,24 +131,24 @@ class Store:
     def _path(self, key: str, suffix: str) -> Path:
         return self.folder / f"{key}{suffix}"
 
-    def _serving(self, keys: Iterable[str]) -> Shard | None:
-        """The first of these that is here."""
+    def _first(self, keys: Iterable[str]) -> Shard | None:
+        """The first of these shards that is here."""
         return next((shard for key in keys if (shard := self._find(key)) is not None), None)
 
     def _find(self, key: str) -> Shard | None:
-        """The shard of a key. Who packs it puts Parquet there before the other goes."""
+        """The shard of a key. Packing writes the Parquet file before it removes the other."""
         for suffix in (SAFETENSORS, PARQUET):
             path = self._path(key, suffix)
             try:
-                shard = self._whole(path) if path.exists() else None
-            except FileNotFoundError:  # packed at this moment
+                shard = self._intact(path) if path.exists() else None
+            except FileNotFoundError:  # packed by another process at this moment
                 continue
             if shard is not None:
                 return shard
         return None
 
-    def _whole(self, path: Path) -> Shard | None:
-        """The shard in a file, or None where there was none, and the file is moved aside."""
+    def _intact(self, path: Path) -> Shard | None:
+        """The shard in a file; None if the file is damaged, which is then moved aside."""
         try:
             shard = decode(path)
             if shard.job.key == path.stem:
@@ -173,7 +187,7 @@ class Store:
             draft.unlink(missing_ok=True)
 
     def _clear(self) -> None:
-        """Remove what killed processes left half-written; others may be writing at this moment."""
+        """Remove half-written files of killed processes, but not those being written right now."""
         for path in self.folder.glob(f"*{PART}"):
             try:
                 if time.time() - path.stat().st_mtime > ABANDONED:

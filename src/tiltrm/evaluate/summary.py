@@ -1,4 +1,4 @@
-"""From shards to rows of a table: pure functions, the same whatever order the shards came in."""
+"""From shards to the rows and curves of tables; the order of the shards does not matter."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -10,6 +10,7 @@ from tiltrm.evaluate.job import SOLVE, Job
 from tiltrm.evaluate.options import RECORDS
 from tiltrm.evaluate.shards import Shard
 from tiltrm.evaluate.titles import title
+from tiltrm.explore.search import UNDECIDED
 
 Array = np.ndarray[Any, Any]
 Failures = dict[tuple[str, str], tuple[Array, Array]]
@@ -19,29 +20,37 @@ SHARES = ("exact", "oracle", "shortest", "valid")
 
 
 class Spread(NamedTuple):
-    """A mean, and the standard deviation over runs (seed, fold), None for a single run."""
+    """A mean, and the standard deviation over runs (seed, fold); None for a single run."""
 
     mean: float
     sd: float | None
 
     @classmethod
     def of(cls, runs: Sequence[float]) -> "Spread":
-        """Of one number a run."""
+        """From one number per run."""
         return cls(float(np.mean(runs)), float(np.std(runs, ddof=1)) if len(runs) > 1 else None)
 
     @classmethod
     def over(cls, runs: Sequence[Array]) -> "Spread":
-        """Of one number a puzzle, each counted the same where runs differ in size."""
+        """From one number per puzzle; all puzzles have the same weight in the mean."""
         means = cls.of([float(run.mean(dtype=np.float64)) for run in runs])
         return means._replace(mean=float(np.concatenate(runs).mean(dtype=np.float64)))
 
 
 class Reason(NamedTuple):
-    """How many answers one judge decided, and how many of those were right."""
+    """How many answers one stopping rule accepted, and how many of those were right."""
 
     name: str
     answers: int
     right: int
+
+
+class Stopped(NamedTuple):
+    """A run as if it had been stopped after at most `steps` outer steps."""
+
+    steps: int
+    exact: float  # share of the puzzles, a lower bound
+    evaluations: float  # per puzzle
 
 
 @dataclass(frozen=True)
@@ -55,15 +64,15 @@ class Row:
     puzzles: int
     runs: int  # seeds x folds
     exact: Spread
-    oracle: Spread | None  # None where there is no cloud
-    shortest: Spread | None  # None where it has no meaning
+    oracle: Spread | None  # None if there is no cloud
+    shortest: Spread | None  # None except for mazes
     valid: Spread | None
-    evaluations: Spread  # a puzzle
-    reasons: tuple[Reason, ...] = ()  # who decided, over all runs
+    evaluations: Spread  # per puzzle
+    reasons: tuple[Reason, ...] = ()  # by stopping rule, over all runs
 
     @property
     def title(self) -> str:
-        """The method, with those settings that are not its usual ones."""
+        """The method, with the settings that differ from its defaults."""
         return title(self.method, self.settings, self.task)
 
     def as_dict(self) -> dict[str, Any]:
@@ -79,46 +88,46 @@ class Row:
 
 @dataclass(frozen=True)
 class Curve:
-    """Shares of puzzles by outer step 1, 2, ..., each with its spread."""
+    """Shares of puzzles after outer step 1, 2, ..., each with its spread."""
 
     task: str
     split: str
     method: str
     settings: tuple[tuple[str, Any], ...]
     exact: tuple[Spread, ...]
-    oracle: tuple[Spread, ...]  # empty where there is no cloud
+    oracle: tuple[Spread, ...]  # empty if there is no cloud
 
 
 def identity(job: Job) -> tuple[Any, ...]:
-    """What jobs of one row have in common: all but seed, fold and what is merely recorded."""
+    """The fields that the jobs of one row share: all but seed, fold and what is recorded."""
     settings = tuple(pair for pair in job.settings if pair[0] not in RECORDS)
     return (job.task, job.split, job.method, settings, job.weights, job.checksum, job.limit,
             job.folds)  # fmt: skip
 
 
 def groups(shards: Iterable[Shard]) -> list[list[Shard]]:
-    """The shards of each row, one for a seed and fold; rows in order of first appearance.
+    """The shards of each row, one per seed and fold; rows in order of first appearance.
 
-    Of a run that was recorded twice, the one with more to tell.
+    Of two shards of one run, the one that records more is taken.
     """
     found: dict[tuple[Any, ...], dict[tuple[int, int], Shard]] = {}
     for shard in shards:
         if shard.job.kind == SOLVE:
             row = found.setdefault(identity(shard.job), {})
             run = shard.job.seed, shard.job.fold
-            row[run] = max(row.get(run, shard), shard, key=_told)
+            row[run] = max(row.get(run, shard), shard, key=_amount_recorded)
     return [[row[run] for run in sorted(row)] for row in found.values()]
 
 
-def _told(shard: Shard) -> tuple[int, str]:
+def _amount_recorded(shard: Shard) -> tuple[int, str]:
     sizes = (column.size for column in shard.columns.values() if column is not None)
     return sum(sizes), shard.job.key
 
 
 def failures(shards: Iterable[Shard]) -> Failures:
-    """By (weights, checksum): the puzzles that the deterministic model fails, and all it was given.
+    """By (weights, checksum): the puzzles that the deterministic model fails, and all that it saw.
 
-    Where it was run to several depths, the paper's 48 counts, else the least.
+    If it was run to several depths, the paper's 48 outer steps count, or else the fewest.
     """
     depths: dict[tuple[str, str], dict[int, list[Shard]]] = {}
     for group in groups(shards):
@@ -127,32 +136,32 @@ def failures(shards: Iterable[Shard]) -> Failures:
             by_depth = depths.setdefault((job.weights, job.checksum), {})
             by_depth.setdefault(job.options["outer_steps"], []).extend(group)
     found = {}
-    for subject, by_depth in depths.items():
+    for target, by_depth in depths.items():
         base = by_depth[DEPTH if DEPTH in by_depth else min(by_depth)]
         puzzles = np.concatenate([shard["puzzle"] for shard in base])
         wrong = ~np.concatenate([shard["exact"] for shard in base])
-        found[subject] = np.unique(puzzles[wrong]), np.unique(puzzles)
+        found[target] = np.unique(puzzles[wrong]), np.unique(puzzles)
     return found
 
 
 def summarise(shards: Iterable[Shard]) -> list[Row]:
-    """A row for every method and setting; then the same on DF where the baseline is known.
+    """A row for every method and setting; then the same on DF, if the baseline was run.
 
     Proved by tests/evaluate/test_summary.py against sums by hand.
     """
     shards = list(shards)
-    return [_row(*view) for view in _views(shards, failures(shards))]
+    return [_row(*part) for part in _parts(shards, failures(shards))]
 
 
 def by_step(shards: Iterable[Shard]) -> list[Curve]:
-    """Accuracy by outer step, of the jobs that asked for it (Fig. 1)."""
+    """Accuracy by outer step of the jobs that recorded it (Fig. 1)."""
     shards = list(shards)
     recorded = [s for s in shards if s.job.options.get("by_step")]
-    return [_curve(*view) for view in _views(recorded, failures(shards))]
+    return [_curve(*part) for part in _parts(recorded, failures(shards))]
 
 
-def _views(shards: list[Shard], known: Failures) -> Iterator[tuple[list[Shard], str, Array | None]]:
-    """Every group on its split; then on DF, its puzzles there, where the baseline covers it."""
+def _parts(shards: list[Shard], known: Failures) -> Iterator[tuple[list[Shard], str, Array | None]]:
+    """Every group on its split; then on DF, if the baseline covers its puzzles."""
     grouped = groups(shards)
     for group in grouped:
         yield group, group[0].job.split, None
@@ -165,7 +174,7 @@ def _views(shards: list[Shard], known: Failures) -> Iterator[tuple[list[Shard], 
 
 
 def _runs(group: Sequence[Shard], name: str, among: Array | None) -> list[Array]:
-    """A column of every run that has one, of those puzzles; runs without any are left out."""
+    """A column of every run, restricted to these puzzles; runs without it are left out."""
     found = []
     for shard in group:
         column = shard.columns[name]
@@ -208,3 +217,24 @@ def _curve(group: list[Shard], split: str, among: Array | None) -> Curve:
         steps = runs[0].shape[1] if runs else 0
         columns.append(tuple(Spread.over([run[:, n] for run in runs]) for n in range(steps)))
     return Curve(job.task, split, job.method, identity(job)[3], *columns)
+
+
+def stopped(group: Sequence[Shard]) -> list[Stopped]:
+    """Accuracy and cost of an adaptive run with fewer outer steps, computed from the whole run.
+
+    One entry for every step at which a right answer was accepted, over all seeds and folds.
+    Puzzles that had stopped by then have the same answer and cost. The others cost as much as a
+    puzzle that stops at that step, and count as wrong, since no rule had accepted their answers.
+    Proved by tests/evaluate/test_stopped.py against runs that were stopped.
+    """
+    columns = ("exact", "decided_by", "outer_steps", "evaluations")
+    exact, why, step, spent = (np.concatenate([shard[name] for shard in group]) for name in columns)
+    right = exact.astype(bool) & (why != UNDECIDED)
+    return [
+        Stopped(
+            int(last),
+            float((right & (step <= last)).mean()),
+            float(np.where(step <= last, spent, spent[step == last][0]).mean()),
+        )
+        for last in np.unique(step[right])
+    ]

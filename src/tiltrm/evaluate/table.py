@@ -3,16 +3,16 @@
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
-from tiltrm.evaluate.paired import Paired
+from tiltrm.evaluate.compare import Paired
 from tiltrm.evaluate.summary import Curve, Row, Spread
 from tiltrm.evaluate.titles import title
 from tiltrm.explore.search import UNDECIDED
 
-SMALLEST = 1e-300  # a p-value below has no float
+SMALLEST = 1e-300  # smaller p-values cannot be told from 0
 
 
 class Comparison(NamedTuple):
-    """One method against another on one split."""
+    """One method against a baseline on one split."""
 
     split: str
     first: str
@@ -25,9 +25,9 @@ class Comparison(NamedTuple):
                 **self.found.as_dict()}  # fmt: skip
 
 
-def of_rows(rows: Sequence[Row]) -> str:
-    """A line a row; percent with seed-fold standard deviations."""
-    heads = ["split", "method", "puzzles", "runs", "exact %", "oracle %", "evaluations"]
+def rows_table(rows: Sequence[Row]) -> str:
+    """One line per row, in percent with standard deviations over seeds and folds."""
+    heads = ["split", "method", "puzzles", "runs", "exact %", "oracle %", "evaluations/puzzle"]
     mazes = any(row.shortest is not None for row in rows)
     if mazes:
         heads[6:6] = ["shortest %", "valid %"]
@@ -38,11 +38,11 @@ def of_rows(rows: Sequence[Row]) -> str:
         if mazes:
             line[6:6] = [_percent(row.shortest), _percent(row.valid)]
         lines.append(line)
-    return aligned([heads, *lines], left=2)
+    return align([heads, *lines], left=2)
 
 
-def of_reasons(rows: Sequence[Row]) -> str:
-    """Who decided and how often rightly, a line a method that has judges; "" where none has."""
+def stopping_rules(rows: Sequence[Row]) -> str:
+    """How often each stopping rule applied and was right, one line per method that has any."""
     lines = []
     for row in rows:
         said = ", ".join(
@@ -50,35 +50,44 @@ def of_reasons(rows: Sequence[Row]) -> str:
             for name, answers, right in row.reasons
         )
         if {reason.name for reason in row.reasons} - {UNDECIDED}:
-            lines.append(f"{row.split}, {row.title}, decided by: {said}")
+            lines.append(f"{row.split}, {row.title}, stopped by: {said}")
     return "\n".join(lines)
 
 
-def of_comparisons(comparisons: Sequence[Comparison]) -> str:
-    """A line a comparison, in points of accuracy."""
-    heads = ["split", "method", "less", "points", "95 % interval", "won", "lost", "p"]
+def comparisons_table(comparisons: Sequence[Comparison]) -> str:
+    """One line per comparison, in percentage points of accuracy."""
+    heads = [
+        "split",
+        "method",
+        "baseline",
+        "difference",
+        "95 % interval",
+        "wins",
+        "losses",
+        "p-value",
+    ]
     lines = [
         [c.split, c.first, c.second, f"{100 * c.found.difference:+.2f}",
          f"[{100 * c.found.low:+.2f}, {100 * c.found.high:+.2f}]", f"{c.found.wins:,}",
          f"{c.found.losses:,}", _p(c.found.p_value)]
         for c in comparisons
     ]  # fmt: skip
-    return aligned([heads, *lines], left=3)
+    return align([heads, *lines], left=3)
 
 
-def of_curves(curves: Sequence[Curve]) -> str:
-    """A column a curve, a line an outer step: exact answers in percent."""
+def curves_table(curves: Sequence[Curve]) -> str:
+    """One column per curve, one line per outer step: exact answers in percent."""
     names = [f"{c.split}, {title(c.method, c.settings, c.task)}" for c in curves]
     steps = max((len(curve.exact) for curve in curves), default=0)
     lines = [
         [str(n + 1), *(_percent(c.exact[n]) if n < len(c.exact) else "" for c in curves)]
         for n in range(steps)
     ]
-    return aligned([["outer step", *names], *lines], left=0)
+    return align([["outer step", *names], *lines], left=0)
 
 
-def aligned(cells: Sequence[Sequence[str]], left: int) -> str:
-    """Columns under one another, the first `left` of them flush left, the others flush right."""
+def align(cells: Sequence[Sequence[str]], left: int) -> str:
+    """Cells in columns; the first `left` columns are left-aligned, the others right-aligned."""
     widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
     return "\n".join(_line(row, widths, left) for row in cells)
 

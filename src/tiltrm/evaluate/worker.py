@@ -1,4 +1,4 @@
-"""One process of a cluster: it is handed models, puzzles and tasks, and does one job at a time."""
+"""A worker process of a Ray cluster: it receives models, puzzles and tasks, and computes jobs."""
 
 import importlib
 import tempfile
@@ -22,56 +22,57 @@ from tiltrm.model.native import save
 from tiltrm.provenance import release
 from tiltrm.tasks.registry import TaskSource, register_source, source_of
 
-Files = dict[str, bytes]  # a native model's folder, by the names of its files
+ModelFiles = dict[str, bytes]  # the files of a native model's folder, by name
 
 
-class Done(NamedTuple):
-    """A job's columns, and how they came about."""
+class JobResult(NamedTuple):
+    """The columns of a job's shard, and the record of how they were computed."""
 
     columns: Columns
     about: dict[str, Any]
 
 
 class Worker:
-    """What runs in every process, `parcels` being Ray references by fingerprint and checksum.
+    """The Ray actor.
 
-    `brought` are the sources of tasks that are not in the package, run before anything else.
-    A mistake of the user comes back as a value, a TiltrmError; whatever else goes wrong is raised,
-    and costs the process its life (tiltrm.evaluate.crew).
+    inputs: Ray references to models and puzzles, by fingerprint and checksum (`pack_inputs`).
+    tasks: the Python sources of tasks that are not in the package (`task_sources`), run at start.
+    A TiltrmError is returned as a value. Any other exception is raised and ends the process
+    (tiltrm.evaluate.worker_pool).
     """
 
     def __init__(
-        self, device: str, parcels: Mapping[str, Any], brought: Sequence[TaskSource] = ()
+        self, device: str, inputs: Mapping[str, Any], tasks: Sequence[TaskSource] = ()
     ) -> None:
-        self.name, self.parcels, self.brought = device, parcels, brought
+        self.device, self.inputs, self.tasks = device, inputs, tasks
         self.models: dict[str, Model] = {}
         self.puzzles: dict[str, Puzzles] = {}
 
     def ready(self) -> str | TiltrmError:
-        """The version of tiltrm here, once the tasks, torch and the device are there."""
+        """The version of tiltrm here, after the tasks are registered and the device works."""
         try:
-            self._bring()
-            torch.empty(1, device=choose(self.name))
+            self._register_tasks()
+            torch.empty(1, device=choose(self.device))
         except TiltrmError as error:
             return error
         return release()
 
-    def do(self, job: Job) -> Done | TiltrmError:
+    def compute(self, job: Job) -> JobResult | TiltrmError:
         """The job's columns."""
         try:
-            device = choose(self.name)
+            device = choose(self.device)
             begun = time.perf_counter()
             columns = do(job, self._model(job, device), self._puzzles(job))
-            return Done(
+            return JobResult(
                 {n: v.cpu() if isinstance(v, Tensor) else v for n, v in columns.items()},
                 about(device, time.perf_counter() - begun),
             )
         except TiltrmError as error:
             return error
 
-    def _bring(self) -> None:
+    def _register_tasks(self) -> None:
         try:
-            for source in self.brought:
+            for source in self.tasks:
                 register_source(source)
         except SettingsError as error:
             raise SettingsError(
@@ -84,7 +85,7 @@ class Worker:
             with tempfile.TemporaryDirectory() as folder:
                 for name, content in self._fetch(job.weights).items():
                     (Path(folder) / name).write_bytes(content)
-                # As one process does, fingerprint and all; a job's key does not hold the path.
+                # Loaded and checked as in a single process; the path is not part of a job's key.
                 self.models[job.weights] = Sources(device).model(replace(job, model=folder))
         return self.models[job.weights]
 
@@ -94,18 +95,18 @@ class Worker:
         return self.puzzles[job.checksum]
 
     def _fetch(self, name: str) -> Any:
-        return importlib.import_module("ray").get(self.parcels[name])
+        return importlib.import_module("ray").get(self.inputs[name])
 
 
-def parcels(todo: list[Job]) -> dict[str, Files | Puzzles]:
-    """What the workers need for these jobs, by fingerprint and checksum, every job checked.
+def pack_inputs(jobs: list[Job]) -> dict[str, ModelFiles | Puzzles]:
+    """Check all jobs, and collect their models and puzzles by fingerprint and checksum.
 
-    It travels with the work, so the other machines need no files, and data sets, whose reading
-    and checking takes longer than sending them, are read once.
+    They are sent to the workers, so the other machines need no files. Data sets are read once,
+    since reading and checking them takes longer than sending them.
     """
     sources = Sources(torch.device("cpu"))
-    found: dict[str, Files | Puzzles] = {}
-    for job in todo:
+    found: dict[str, ModelFiles | Puzzles] = {}
+    for job in jobs:
         check(job, sources.model(job))
         if job.weights not in found:
             found[job.weights] = _files(sources.model(job))
@@ -115,16 +116,16 @@ def parcels(todo: list[Job]) -> dict[str, Files | Puzzles]:
     return found
 
 
-def sources(todo: list[Job]) -> list[TaskSource]:
-    """What brings the tasks of these jobs, where somebody named it to this process.
+def task_sources(jobs: list[Job]) -> list[TaskSource]:
+    """The sources of the jobs' tasks that were loaded in this process with FILE.py:NAME.
 
-    A job holds the name of its task alone, and the name of a task loads nothing.
+    A job holds only the name of its task, and a name alone never loads code.
     """
-    found = (source_of(name) for name in dict.fromkeys(job.task for job in todo))
+    found = (source_of(name) for name in dict.fromkeys(job.task for job in jobs))
     return [source for source in found if source is not None]
 
 
-def _files(model: Model) -> Files:
+def _files(model: Model) -> ModelFiles:
     with tempfile.TemporaryDirectory() as folder:
         target = save(model, Path(folder) / "model", dtype=None)
         return {path.name: path.read_bytes() for path in target.iterdir()}

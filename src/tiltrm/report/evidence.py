@@ -11,8 +11,8 @@ from tiltrm.evaluate import plans
 from tiltrm.evaluate.job import Job
 from tiltrm.evaluate.shards import Shard
 from tiltrm.evaluate.store import Store
-from tiltrm.evaluate.subject import Subject
 from tiltrm.evaluate.summary import Row, Spread, summarise
+from tiltrm.evaluate.target import EvalTarget
 
 SUDOKU, MAZE, SWEEP = "sudoku", "maze", "sweep"  # parts that subjects play
 BENCHMARKS = {SUDOKU: "Sudoku-Extreme", MAZE: "Maze-Hard"}
@@ -28,7 +28,7 @@ class Evidence:
 
     store: Store
     size: str
-    subjects: Mapping[str, Subject]
+    subjects: Mapping[str, EvalTarget]
     absent: Mapping[str, str]
     metrics: tuple[Path, ...] = ()  # of training runs
     scan: Path | None = None

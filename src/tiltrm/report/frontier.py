@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from functools import partial
 
-from tiltrm.evaluate.anytime import Stopped
+from tiltrm.evaluate.summary import Stopped
 from tiltrm.report import frontier_draw, paper
 from tiltrm.report.evidence import BENCHMARKS, MAZE, SUDOKU, Evidence, interval, percent
 from tiltrm.report.frontier_points import Point, gather, settings

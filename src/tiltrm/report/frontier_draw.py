@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from tiltrm.evaluate.anytime import Stopped
+from tiltrm.evaluate.summary import Stopped
 from tiltrm.report import paper
 from tiltrm.report.evidence import interval, percent
 from tiltrm.report.frontier_points import OURS, Point

@@ -4,12 +4,11 @@ from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 from tiltrm.evaluate import plans
-from tiltrm.evaluate.anytime import Stopped, stopped
+from tiltrm.evaluate.compare import Paired, paired
 from tiltrm.evaluate.job import Job
 from tiltrm.evaluate.options import TURNED, steps_of
-from tiltrm.evaluate.paired import Paired, paired
 from tiltrm.evaluate.shards import Shard
-from tiltrm.evaluate.summary import Row, groups, summarise
+from tiltrm.evaluate.summary import Row, Stopped, groups, stopped, summarise
 from tiltrm.report.evidence import SUDOKU, Evidence
 from tiltrm.report.style import LOOKS, Look
 

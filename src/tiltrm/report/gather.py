@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from tiltrm.errors import TiltrmError
 from tiltrm.evaluate.plans import SIZES
-from tiltrm.evaluate.subject import Subject, examine
+from tiltrm.evaluate.target import EvalTarget, eval_target
 from tiltrm.report.evidence import BENCHMARKS, MAZE, SUDOKU, SWEEP
 
 TEST, VAL = "Test", "val"
@@ -24,20 +24,22 @@ class Wanted(NamedTuple):
     maze_data: str | None = None
 
 
-def gather(wanted: Wanted, parts: set[str]) -> tuple[dict[str, Subject], dict[str, str]]:
+def gather(wanted: Wanted, parts: set[str]) -> tuple[dict[str, EvalTarget], dict[str, str]]:
     """Subjects by part, of the parts that are asked for, and why one is absent.
 
     Mazes that nobody named may be absent; whatever was named must be there.
     """
-    found: dict[str, Subject] = {}
+    found: dict[str, EvalTarget] = {}
     absent: dict[str, str] = {}
     if parts & {SUDOKU, SWEEP}:
-        found[SUDOKU] = examine(wanted.model, wanted.data, TEST)
+        found[SUDOKU] = eval_target(wanted.model, wanted.data, TEST)
     if SWEEP in parts:
-        found[SWEEP] = examine(wanted.model, wanted.val, VAL) if wanted.val else found[SUDOKU]
+        found[SWEEP] = eval_target(wanted.model, wanted.val, VAL) if wanted.val else found[SUDOKU]
     if MAZE in parts:
         try:
-            found[MAZE] = examine(wanted.maze or MAZE_WEIGHTS, wanted.maze_data or MAZE_DATA, TEST)
+            found[MAZE] = eval_target(
+                wanted.maze or MAZE_WEIGHTS, wanted.maze_data or MAZE_DATA, TEST
+            )
         except TiltrmError as error:
             if wanted.maze or wanted.maze_data:
                 raise
@@ -49,7 +51,7 @@ def gather(wanted: Wanted, parts: set[str]) -> tuple[dict[str, Subject], dict[st
     return found, absent
 
 
-def described(subjects: Mapping[str, Subject]) -> list[str]:
+def described(subjects: Mapping[str, EvalTarget]) -> list[str]:
     """A sentence for each."""
     lines = [
         f"{BENCHMARKS[part]}: weights {Path(subjects[part].model).name} "
@@ -64,7 +66,9 @@ def described(subjects: Mapping[str, Subject]) -> list[str]:
     return lines
 
 
-def shortened(size: str, subjects: Mapping[str, Subject], frontier: int | None = None) -> list[str]:
+def shortened(
+    size: str, subjects: Mapping[str, EvalTarget], frontier: int | None = None
+) -> list[str]:
     """What this size leaves out of the full one, in words; nothing for the full one.
 
     `frontier` puzzles of Sudoku's, where they are not the size's.
@@ -92,7 +96,9 @@ def shortened(size: str, subjects: Mapping[str, Subject], frontier: int | None =
 
 
 def _cut(
-    own: Mapping[str, int | None], full: Mapping[str, int | None], subjects: Mapping[str, Subject]
+    own: Mapping[str, int | None],
+    full: Mapping[str, int | None],
+    subjects: Mapping[str, EvalTarget],
 ) -> Iterator[str]:
     for part in (SUDOKU, MAZE):
         if part in subjects:

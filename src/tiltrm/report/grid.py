@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from tiltrm.evaluate.shards import Shard
-from tiltrm.evaluate.subject import read_for
+from tiltrm.evaluate.target import read_for
 from tiltrm.report.sheet import Panel
 from tiltrm.report.style import paint
 from tiltrm.tasks import by_name

@@ -8,9 +8,9 @@ import pytest
 import torch
 
 from tiltrm.evaluate import METHODS, Shard
-from tiltrm.evaluate.anytime import Stopped, stopped
 from tiltrm.evaluate.options import complete
 from tiltrm.evaluate.shards import as_columns
+from tiltrm.evaluate.summary import Stopped, stopped
 
 from .toys import TASK, a_job, a_shard, sudokus, wells
 

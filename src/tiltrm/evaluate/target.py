@@ -1,4 +1,4 @@
-"""What is evaluated: a model and a set of puzzles, each known by its content."""
+"""The target of an evaluation: a model and a data set, each identified by its content."""
 
 import hashlib
 import json
@@ -20,8 +20,8 @@ HEX = 16  # digits kept of a fingerprint
 
 
 @dataclass(frozen=True)
-class Subject:
-    """The fields of a job that all jobs of one model on one data set share."""
+class EvalTarget:
+    """The fields that all jobs of one model on one data set share."""
 
     model: str
     weights: str
@@ -32,24 +32,28 @@ class Subject:
     puzzles: int
 
 
-def examine(model: str, data: str, split: str, task: str | None = None) -> Subject:
-    """Read both, and take their fingerprints; the task is the model's own unless named."""
+def eval_target(model: str, data: str, split: str, task: str | None = None) -> EvalTarget:
+    """Load the model and the data set, and compute their fingerprints.
+
+    model: bundled name, folder or checkpoint. data: as for `tiltrm.data.read`, with answers.
+    split: what to call these puzzles. task: the model's own if None.
+    """
     loaded = load(model)
     own = task_of(loaded, task)
     puzzles = read(data, own)
     if not len(puzzles):
         raise DataError(f"{data}: expected at least one puzzle, got none")
-    puzzles.labels()  # a DataError where there are none to compare with
-    return Subject(
+    puzzles.labels()  # DataError if there are none to compare with
+    return EvalTarget(
         model, fingerprint(loaded, own.name), own.name, data, split, checksum(puzzles), len(puzzles)
     )
 
 
 def fingerprint(model: Model, task: str = "") -> str:
-    """Hex digits that tell models apart: sizes, the calibrated threshold, and every weight.
+    """Hex digits of a hash of the model's sizes, calibrated threshold and weights.
 
-    For a task of one's own also its file, whose rules a method may ask. Weights are hashed as
-    float32, so load the model so, as `load` does on a CPU.
+    For a task of one's own its file is part of it, since a method may use its rules. Weights are
+    hashed as float32, so the model must be loaded in float32, as `load` does on a CPU.
     """
     known = {"kind": kind_of(model), "sizes": asdict(model.config), "above": model.decide_above}
     if model.decide_settled:
@@ -64,7 +68,7 @@ def fingerprint(model: Model, task: str = "") -> str:
 
 
 def read_for(job: Job) -> Puzzles:
-    """The job's data set; DataError where it is not the one that the job was made for."""
+    """The job's data set; DataError if its content is not that of the job."""
     puzzles = read(job.data, by_name(job.task))
     if checksum(puzzles) != job.checksum:
         raise DataError(

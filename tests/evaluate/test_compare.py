@@ -1,14 +1,16 @@
-"""Paired tests against enumeration."""
+"""Paired tests against enumeration; the best settings of a sweep, and the record of the choice."""
 
 import itertools
+import json
 import math
+from pathlib import Path
 
 import numpy as np
 import pytest
 
 from tiltrm.errors import DataError
-from tiltrm.evaluate import paired
-from tiltrm.evaluate.paired import interval, sign_test
+from tiltrm.evaluate import Job, Store, paired
+from tiltrm.evaluate.compare import choose_settings, interval, sign_test
 
 from .toys import a_job, a_shard
 
@@ -91,3 +93,50 @@ def test_no_difference_is_not_certainty() -> None:
 def test_the_interval_ends_where_a_difference_must() -> None:
     assert interval(np.array([1.0]))[1] == 1.0
     assert interval(np.array([-1.0]))[0] == -1.0
+
+
+RIGHT = {  # (noise, beta) -> exact answers, evaluations of each puzzle
+    (0.1, 0.25): ([1, 0, 0, 0], 7),
+    (0.3, 0.25): ([1, 1, 1, 0], 9),
+    (0.3, 0.5): ([1, 1, 0, 1], 8),
+    (0.5, 0.5): ([0, 1, 1, 1], 8),
+}
+
+
+def fill(folder: Path) -> tuple[Store, list[Job]]:
+    store, jobs = Store(folder), []
+    for (noise, beta), (right, cost) in RIGHT.items():
+        for fold in range(2):
+            job = a_job(settings={"noise": noise, "beta": beta}, fold=fold, folds=2, split="val")
+            puzzles, part = [fold, fold + 2], [right[fold], right[fold + 2]]
+            shard = a_shard(job, puzzles, part)
+            columns = {**shard.columns, "evaluations": shard["evaluations"] * 0 + cost}
+            store.write(job, columns, {})
+            jobs.append(job)
+    return store, jobs
+
+
+def test_the_settings_with_most_right_then_cheapest_then_first_are_chosen(tmp_path: Path) -> None:
+    store, jobs = fill(tmp_path / "store")
+    assert choose_settings(store, jobs) == {"noise": 0.3, "beta": 0.5}
+    written = json.loads((tmp_path / "store" / "chosen-sudoku4.json").read_text())
+    assert written["chosen"] == {"noise": 0.3, "beta": 0.5}
+    assert (written["exact"], written["puzzles"], written["split"]) == (0.75, 4, "val")
+    assert [row["exact"]["mean"] for row in written["table"]] == [0.25, 0.75, 0.75, 0.75]
+    assert [row["settings"]["noise"] for row in written["table"]] == [0.1, 0.3, 0.3, 0.5]
+
+
+def test_the_choice_is_written_where_asked(tmp_path: Path) -> None:
+    store, jobs = fill(tmp_path / "store")
+    choose_settings(store, jobs[:2], tmp_path / "mine.json")
+    assert json.loads((tmp_path / "mine.json").read_text())["chosen"] == {}
+    with pytest.raises(DataError, match="expected to write"):
+        choose_settings(store, jobs, tmp_path / "no" / "such" / "folder.json")
+
+
+def test_settings_are_chosen_among_jobs_of_one_method_and_split(tmp_path: Path) -> None:
+    store, jobs = fill(tmp_path / "store")
+    with pytest.raises(DataError, match="one method on one split"):
+        choose_settings(store, [*jobs, a_job("deterministic")])
+    with pytest.raises(DataError, match="expected the shard"):
+        choose_settings(store, [*jobs, a_job(settings={"noise": 0.7})])

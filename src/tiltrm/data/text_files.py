@@ -1,0 +1,216 @@
+"""Text and CSV files of puzzles, plain or gzip; every failure is a DataError.
+
+A CSV file has the columns question, answer and perhaps source, rating. A text file has one puzzle
+a line, or one row of cells a line.
+"""
+
+import csv
+import gzip
+import io
+import math
+import os
+import zlib
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import islice
+from typing import TYPE_CHECKING, Protocol
+
+import torch
+from torch import Tensor
+
+from tiltrm.data import guess
+from tiltrm.data.puzzles import Puzzles, check_answers
+from tiltrm.errors import DataError, PuzzleError
+from tiltrm.tasks.base import Task
+
+if TYPE_CHECKING:
+    from _typeshed import WriteableBuffer
+
+MAX_BYTES = 2 * 10**9  # after decompression: more is a mistake or a bomb
+MAX_LINE = 10**6  # characters: no puzzle is longer, and a bomb has no line ends
+GZIP_MAGIC = b"\x1f\x8b"
+CHUNK = 10_000  # CSV rows encoded at once: as text they take twenty times the memory
+
+PathName = str | os.PathLike[str]
+
+
+class _Readable(Protocol):
+    def read(self, size: int, /) -> bytes: ...
+
+
+class BoundedStream(io.RawIOBase):
+    """A stream that raises DataError once more than `most` bytes have been read."""
+
+    def __init__(self, stream: _Readable, most: int) -> None:
+        super().__init__()
+        self._stream, self._left, self._most = stream, most, most
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: "WriteableBuffer", /) -> int:
+        view = memoryview(buffer).cast("B")
+        block = self._stream.read(len(view))
+        view[: len(block)] = block
+        self._left -= len(block)
+        if self._left < 0:
+            raise DataError(f"expected at most {self._most} bytes, got more; split the file")
+        return len(block)
+
+
+def lines(path: PathName) -> Iterator[str]:
+    """The lines of a UTF-8 file with their line ends, decompressed if it is gzip.
+
+    Errors do not name the file; the caller adds its name.
+    """
+    try:
+        with open(path, "rb") as raw:
+            zipped = raw.peek(2)[:2] == GZIP_MAGIC  # peek, since a pipe cannot go back
+            stream = gzip.GzipFile(fileobj=raw) if zipped else raw
+            yield from _text_lines(io.BufferedReader(BoundedStream(stream, MAX_BYTES)))
+    except UnicodeDecodeError as error:
+        raise DataError("expected UTF-8 text, got other bytes; convert it") from error
+    except (OSError, EOFError, zlib.error, ValueError) as error:
+        reason = error.strerror if isinstance(error, OSError) and error.strerror else error
+        raise DataError(f"expected a readable file, got: {reason}") from error
+
+
+def _text_lines(stream: io.BufferedReader) -> Iterator[str]:
+    text = io.TextIOWrapper(stream, encoding="utf-8-sig", newline="")
+    while line := text.readline(MAX_LINE + 1):
+        if len(line) > MAX_LINE:
+            raise DataError(f"expected lines of at most {MAX_LINE} characters, got a longer one")
+        yield line
+
+
+def blocks(lines: Iterable[str], task: Task) -> Iterator[str]:
+    """The texts of the puzzles in a text file, good or bad, each for `Task.encode`.
+
+    A line with more than two rows of cells is a whole puzzle. Shorter lines are rows of a grid,
+    which ends with its last row, at an empty line, or before a whole puzzle.
+    """
+    grid: list[str] = []
+    for line in map(task.clean, lines):
+        width = task.width(line)
+        is_whole = width > 2 * task.side
+        if grid and (is_whole or not line):
+            yield "\n".join(grid)
+            grid = []
+        if is_whole:
+            yield line
+        elif width:
+            grid.append(line)
+            if len(grid) == task.side:
+                yield "\n".join(grid)
+                grid = []
+    if grid:
+        yield "\n".join(grid)
+
+
+def read_text(lines: Sequence[str], task: Task | None = None, limit: int | None = None) -> Puzzles:
+    """A text file as Puzzles; the first bad puzzle is an error."""
+    own = task or guess.by_lines(lines)
+    texts = list(islice(blocks(lines, own), limit))
+    if task is not None:
+        guess.check_task(task, texts, lambda other: blocks(lines, other))
+    if not texts:
+        raise DataError("expected at least one puzzle, got none")
+    return Puzzles(own, encode_texts(own, texts))
+
+
+def is_csv_header(line: str) -> bool:
+    """Whether the first line of a file makes it a CSV file of puzzles."""
+    try:
+        return "question" in _column_names(next(csv.reader([line]), []))
+    except csv.Error:
+        return False
+
+
+def _column_names(header: Sequence[str]) -> list[str]:
+    return [name.strip().lower() for name in header]
+
+
+def csv_rows(lines: Iterable[str]) -> Iterator[dict[str, str]]:
+    """The rows of a CSV file by column name; DataError for a malformed row."""
+    reader = csv.reader(lines, strict=True)
+    try:
+        header = _column_names(next(reader, []))
+        if "question" not in header or len(set(header)) < len(header):
+            raise DataError(f"expected a CSV with one column 'question', got {header[:8]}")
+        for row in filter(None, reader):  # a blank line is an empty row
+            if len(row) != len(header):
+                where = f"line {reader.line_num}"
+                raise DataError(f"{where}: expected {len(header)} columns, got {len(row)}")
+            yield dict(zip(header, row, strict=True))
+    except csv.Error as error:
+        raise DataError(f"line {reader.line_num}: expected CSV, got: {error}") from error
+
+
+def read_csv(lines: Iterable[str], task: Task | None = None, limit: int | None = None) -> Puzzles:
+    """A CSV file as Puzzles; answers are checked against the rules."""
+    source = islice(csv_rows(lines), limit)
+    parts: list[Puzzles] = []
+    while chunk := list(islice(source, CHUNK)):
+        questions = [row["question"] for row in chunk]
+        if task is None:
+            task = guess.by_cells(len(questions[0]))
+        elif not parts:
+            guess.check_task(task, questions)
+        parts.append(_encode_rows(chunk, task, sum(map(len, parts)) + 1))
+    if not parts:
+        raise DataError("expected at least one puzzle, got none")
+    return _join(parts)
+
+
+def _encode_rows(chunk: Sequence[dict[str, str]], task: Task, first: int) -> Puzzles:
+    questions = encode_texts(task, [row["question"] for row in chunk], first=first)
+    answers = None
+    if "answer" in chunk[0]:
+        texts = [row["answer"] for row in chunk]
+        answers = encode_texts(task, texts, first=first, answer=True)
+        check_answers(task, questions, answers, first=first)
+    ratings = _ratings(chunk, first) if "rating" in chunk[0] else None
+    sources = tuple(row["source"] for row in chunk) if "source" in chunk[0] else None
+    return Puzzles(task, questions, answers, ratings, sources)
+
+
+def encode_texts(
+    task: Task, texts: Sequence[str], *, first: int = 1, answer: bool = False
+) -> Tensor:
+    """(puzzle, cell) uint8; DataError that names the first bad puzzle, counted from `first`."""
+    try:
+        return task.encode_all(texts, answer=answer)
+    except PuzzleError:
+        for number, text in enumerate(texts, first):
+            try:
+                task.encode(text, answer=answer)
+            except PuzzleError as error:
+                what = "answer of puzzle" if answer else "puzzle"
+                raise DataError(f"{what} {number}: {error}") from error
+        raise
+
+
+def _ratings(chunk: Sequence[dict[str, str]], first: int) -> Tensor:
+    numbers = []
+    for number, row in enumerate(chunk, first):
+        try:
+            numbers.append(float(row["rating"]))
+        except ValueError:
+            numbers.append(math.nan)
+        if not math.isfinite(numbers[-1]):
+            got = row["rating"][:40]
+            raise DataError(f"rating of puzzle {number}: expected a number, got {got!r}")
+    return torch.tensor(numbers, dtype=torch.float64)
+
+
+def _join(parts: Sequence[Puzzles]) -> Puzzles:
+    """Parts of one file, which have the same columns."""
+    answers = [part.answers for part in parts if part.answers is not None]
+    ratings = [part.ratings for part in parts if part.ratings is not None]
+    sources = [part.sources for part in parts if part.sources is not None]
+    return Puzzles(
+        parts[0].task,
+        torch.cat([part.questions for part in parts]),
+        torch.cat(answers) if answers else None,
+        torch.cat(ratings) if ratings else None,
+        tuple(name for part in sources for name in part) if sources else None,
+    )
