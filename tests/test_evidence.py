@@ -16,8 +16,8 @@ from tiltrm.evaluate.shards import Shard
 from tiltrm.evaluate.store import Store
 from tiltrm.evaluate.subject import Subject, fingerprint
 from tiltrm.model import load
-from tiltrm.report import frontier, sweeps
-from tiltrm.report.evidence import MAZE, SUDOKU, Evidence
+from tiltrm.report import fig6_settings, frontier
+from tiltrm.report.results import MAZE, SUDOKU, StoredResults
 
 pytest.importorskip("pyarrow")
 ROOT = Path(__file__).parents[1]
@@ -55,8 +55,8 @@ def test_all_that_is_called_whole_is_whole(
     store: Store, subjects: dict[tuple[str, str], Subject]
 ) -> None:
     """The frontiers, Table 1, the sweeps, the diagnostics, and adaptive and PTRM on all of Test."""
-    mazes = Evidence(store, "full", {MAZE: subjects["maze", "Test"]}, {})
-    wanted = plans.sweep(subjects["sudoku", "val"]) + sweeps.plan(mazes, MAZE)
+    mazes = StoredResults(store, "full", {MAZE: subjects["maze", "Test"]}, {})
+    wanted = plans.sweep(subjects["sudoku", "val"]) + fig6_settings.jobs(mazes, MAZE)
     for rollouts in (4, 16, 100):
         wanted += plans.jobs(subjects["sudoku", "Test"], "ptrm", {"particles": rollouts}, folds=5)
     for task in MODELS:
@@ -97,9 +97,9 @@ def test_a_tenth_of_the_evaluations_is_enough(
     store: Store, subjects: dict[tuple[str, str], Subject]
 ) -> None:
     """At every budget of PTRM, as the README says and the page that it names."""
-    evidence = Evidence(store, "full", {SUDOKU: subjects["sudoku", "Test"]}, {MAZE: ""},
+    evidence = StoredResults(store, "full", {SUDOKU: subjects["sudoku", "Test"]}, {MAZE: ""},
                         frontier=10_000, partial=True)  # fmt: skip
-    notes = [note for note in frontier.sheet(evidence).notes if note.startswith("PTRM")]
+    notes = [note for note in frontier.section(evidence).notes if note.startswith("PTRM")]
     times = [re.findall(r"([\d.]+) times fewer", note)[0] for note in notes]
     assert len(times) == 3
     assert min(map(float, times)) > 10

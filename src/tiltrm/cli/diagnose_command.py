@@ -13,8 +13,8 @@ from tiltrm.errors import DataError, SettingsError
 from tiltrm.methods import parse_guide
 from tiltrm.model import load
 from tiltrm.recipe import small_run
-from tiltrm.report.page import page
-from tiltrm.report.write import writable
+from tiltrm.report.diagnosis import page
+from tiltrm.report.page import make_folder
 from tiltrm.solver import task_of
 
 PAGE, FIGURES = "index.html", "diagnosis.json"
@@ -56,7 +56,7 @@ def run(arguments: argparse.Namespace) -> int:
     puzzles = read(arguments.data, task, limit=arguments.puzzles)
     labels = puzzles.labels() if arguments.labels else None
     if arguments.out is not None:
-        writable(arguments.out)  # now, since the diagnosis takes its time
+        make_folder(arguments.out)  # now, since the diagnosis takes its time
     with Bar("diagnosing", 100) as bar:
         report = diagnose(
             model, puzzles.questions, labels, task=task, guides=guides, settings=settings,
