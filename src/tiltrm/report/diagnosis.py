@@ -113,11 +113,9 @@ def draw_deviation(axes: Any, found: Mapping[str, Any]) -> None:
     tubes = _widest(found)
     for end in _draw_inside(axes, tubes, [1.0 for _ in tubes]):
         _annotate(axes, *end)
-    some = any(
-        value for tube in tubes for value in tube["deviation"]
-    )  # a logarithmic axis needs one
+    drawn = any(value for tube in tubes for value in tube["deviation"])
     axes.set(ylabel=f"E‖e‖² inside / r², α = {tubes[0]['alpha']:g}",
-             yscale="log" if some else "linear")  # fmt: skip
+             yscale="log" if drawn else "linear")  # fmt: skip
     axes.yaxis.set_major_formatter("{x:g}")
     if axes.get_legend():
         low, high = axes.get_ylim()

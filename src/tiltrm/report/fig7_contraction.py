@@ -6,40 +6,36 @@ from typing import Any
 
 import numpy as np
 import torch
-from torch import Tensor
 
 from tiltrm.diagnose.entropy import puzzle_mean
 from tiltrm.evaluate.shards import Shard
 from tiltrm.report import paper
 from tiltrm.report.drawing import colour
 from tiltrm.report.fig4_entropy import COLUMNS, clouds, uncertainty
-from tiltrm.report.results import StoredResults, percent
-from tiltrm.report.section import DataTable, Panel, PaperComparison, Rows, Section
+from tiltrm.report.results import StoredResults
+from tiltrm.report.section import DataTable, Panel, PaperComparison, Section
 
 HEAD = ("puzzle", "solved", "path entropy", "terminal entropy", "contraction")
 OUTCOMES = ((False, "unsolved", "wrong"), (True, "solved", "adaptive"))  # and their colours
 BARS = 32
+PuzzleRow = tuple[int, bool, float, float, float]  # as in HEAD
 
 
 def section(results: StoredResults) -> Section:
     """Contraction by outcome on the deterministic failures."""
     shards, failed = clouds(results)
     outcomes = uncertainty(shards, failed).figures().get("contraction", {})
-    points = _entropies(shards, failed)
     comparisons = tuple(
         PaperComparison(f"mean contraction, {word} ({values['puzzles']:,} puzzles)",
                         paper.CONTRACTION[word], values["mean"], "", digits=3)
         for word, values in sorted(outcomes.items())
     )  # fmt: skip
-    rows: Rows = [
-        (int(p), bool(s), float(path), float(end), float(path - end))
-        for p, s, end, path in zip(*points, strict=True)
-    ]
+    rows = _rows(shards, failed)
     means = "; ".join(f"{c.what} {c.ours:.3f}" for c in comparisons)
     panels = (
-        Panel("Contraction by outcome", f"Histogram. {means}.", partial(_draw_bars, points)),
+        Panel("Contraction by outcome", f"Histogram. {means}.", partial(_draw_bars, rows)),
         Panel("Entropy along the path and at the end", "One mark a puzzle; above the diagonal the "
-              "cloud sharpened towards its end.", partial(_draw_scatter, points)),
+              "cloud sharpened towards its end.", partial(_draw_scatter, rows)),
     )  # fmt: skip
     return Section(
         "fig7", "Figure 7 · Clouds that solve a puzzle contract",
@@ -51,31 +47,26 @@ def section(results: StoredResults) -> Section:
     )  # fmt: skip
 
 
-PuzzleEntropies = tuple[Tensor, Tensor, Tensor, Tensor]  # puzzle, solved, terminal, path
-
-
-def _entropies(shards: Sequence[Shard], among: np.ndarray[Any, Any]) -> PuzzleEntropies:
-    columns = []
+def _rows(shards: Sequence[Shard], among: np.ndarray[Any, Any]) -> list[PuzzleRow]:
+    """One row for each of these puzzles, by number."""
+    rows: list[PuzzleRow] = []
     for shard in shards:
         kept = np.isin(shard["puzzle"], among)
         terminal, path, right, free = (torch.tensor(shard[name][kept]) for name in COLUMNS)
-        each = [puzzle_mean(value.double(), free) for value in (terminal, path)]
-        columns.append((torch.from_numpy(shard["puzzle"][kept]), right.all(-1), *each))
-    joined = [torch.cat(column) for column in zip(*columns, strict=True)]
-    order = joined[0].argsort(stable=True)
-    puzzle, solved, terminal, path = (column[order] for column in joined)
-    return puzzle, solved, terminal, path
+        end, along = (puzzle_mean(value.double(), free) for value in (terminal, path))
+        columns = (right.all(-1), along, end, along - end)
+        rows += zip(shard["puzzle"][kept].tolist(), *(c.tolist() for c in columns), strict=True)
+    return sorted(rows, key=lambda row: row[0])
 
 
-def _draw_bars(points: PuzzleEntropies, axes: Any) -> None:
-    _, solved, terminal, path = points
-    contraction = path - terminal
-    edges = np.linspace(float(contraction.min()), float(contraction.max()) + 1e-9, BARS + 1)
-    for yes, word, name in OUTCOMES:
-        some = contraction[solved == yes].numpy()
+def _draw_bars(rows: Sequence[PuzzleRow], axes: Any) -> None:
+    values = [row[-1] for row in rows]
+    edges = np.linspace(min(values), max(values) + 1e-9, BARS + 1)
+    for solved, word, name in OUTCOMES:
+        some = np.array([row[-1] for row in rows if row[1] == solved])
         if not len(some):
             continue
-        share = percent(1.0) * np.histogram(some, edges)[0] / len(some)
+        share = 100.0 * np.histogram(some, edges)[0] / len(some)
         axes.stairs(share, edges, fill=True, color=colour(name), alpha=0.3)
         axes.stairs(share, edges, color=colour(name), linewidth=1.3,
                     label=f"{word}, {len(some):,} puzzles")  # fmt: skip
@@ -84,15 +75,14 @@ def _draw_bars(points: PuzzleEntropies, axes: Any) -> None:
     axes.legend()
 
 
-def _draw_scatter(points: PuzzleEntropies, axes: Any) -> None:
-    _, solved, terminal, path = points
-    top = 1.05 * max(0.05, float(terminal.max()), float(path.max()))
+def _draw_scatter(rows: Sequence[PuzzleRow], axes: Any) -> None:
+    top = 1.05 * max(0.05, *(max(path, terminal) for _, _, path, terminal, _ in rows))
     axes.plot([0, top], [0, top], ":", color=colour("soft"), linewidth=1)
-    for yes, word, name in OUTCOMES:
-        some, mark = solved == yes, "o" if yes else "x"
+    for solved, word, name in OUTCOMES:
+        mine = [row for row in rows if row[1] == solved]
         axes.scatter(
-            terminal[some], path[some], s=12, marker=mark, color=colour(name), alpha=0.55,
-            linewidths=0 if yes else 0.9, label=word,
+            [row[3] for row in mine], [row[2] for row in mine], s=12, color=colour(name),
+            marker="o" if solved else "x", alpha=0.55, linewidths=0 if solved else 0.9, label=word,
         )  # fmt: skip
     axes.set(xlabel="terminal entropy, mean of a puzzle", ylabel="entropy along the path",
              xlim=(-0.01, top), ylim=(-0.01, top))  # fmt: skip
