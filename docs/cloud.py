@@ -1,6 +1,6 @@
-"""Draw docs/images/cloud.svg: what a cloud of 16 trajectories thinks of a hard Sudoku as it goes.
+"""Draw docs/images/cloud.svg: the answers of a cloud of 16 trajectories to a hard Sudoku, by step.
 
-`python docs/cloud.py`. Cells are shaded by the cloud's doubt in its leading answer.
+Run `python docs/cloud.py`. A cell is darker the less the trajectories agree on its digit.
 """
 
 from pathlib import Path
@@ -17,26 +17,26 @@ SIZE = 360
 
 
 def main() -> None:
-    """Explore the puzzle once and put the cloud at some steps side by side."""
+    """Explore the puzzle once and draw the cloud at some of its steps side by side."""
     model = tiltrm.load("sudoku-extreme")
     tokens = SUDOKU.encode(PUZZLE)[None]
     settings = tiltrm.Exploration(outer_steps=STEPS[-1], noise=0.5)
     trace = tiltrm.explore(model, tokens, settings, seed=0, trace=True).trace
     assert trace is not None
     panels = []
-    for place, n in enumerate(STEPS):
+    for column, n in enumerate(STEPS):
         weights = trace.log_weights[:, n - 1].double().exp()
         marginal = token_marginals(trace.answers[:, n - 1], weights, model.vocabulary)[0]
-        held, leading = marginal.max(-1)
-        picture = SUDOKU.picture(tokens[0], leading.to(torch.uint8), held.float())
+        probability, leading = marginal.max(-1)
+        picture = SUDOKU.picture(tokens[0], leading.to(torch.uint8), probability.float())
         body = picture[picture.index(">") + 1 : picture.rindex("</svg>")]
         box = picture[picture.index("viewBox=") :].split('"')[1]
-        broken = int(SUDOKU.violations(tokens[0], leading))
-        words = f"step {n}: " + ("solved" if broken == 0 else f"{broken} rules broken")
+        violations = int(SUDOKU.violations(tokens[0], leading))
+        caption = f"step {n}: " + ("solved" if violations == 0 else f"{violations} rules broken")
         panels.append(
-            f'<svg x="{place * (SIZE + 20)}" y="34" width="{SIZE}" height="{SIZE}" '
-            f'viewBox="{box}">{body}</svg><text x="{place * (SIZE + 20) + SIZE / 2}" y="22" '
-            f'text-anchor="middle" font-family="sans-serif" font-size="18">{words}</text>'
+            f'<svg x="{column * (SIZE + 20)}" y="34" width="{SIZE}" height="{SIZE}" '
+            f'viewBox="{box}">{body}</svg><text x="{column * (SIZE + 20) + SIZE / 2}" y="22" '
+            f'text-anchor="middle" font-family="sans-serif" font-size="18">{caption}</text>'
         )
     width, height = len(STEPS) * (SIZE + 20) - 20, SIZE + 40
     out = Path(__file__).parent / "images" / "cloud.svg"

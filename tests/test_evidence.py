@@ -16,8 +16,8 @@ from tiltrm.evaluate.store import Store
 from tiltrm.evaluate.summary import stopped
 from tiltrm.evaluate.target import EvalTarget, fingerprint
 from tiltrm.model import load
-from tiltrm.report import frontier, sweeps
-from tiltrm.report.evidence import MAZE, SUDOKU, Evidence
+from tiltrm.report import fig6_settings, frontier
+from tiltrm.report.results import MAZE, SUDOKU, StoredResults
 
 pytest.importorskip("pyarrow")
 ROOT = Path(__file__).parents[1]
@@ -33,7 +33,7 @@ def store() -> Store:
 
 
 @pytest.fixture(scope="module")
-def subjects(store: Store) -> dict[tuple[str, str], EvalTarget]:
+def targets(store: Store) -> dict[tuple[str, str], EvalTarget]:
     """By task and split, as the shards know them."""
     weights = {task: fingerprint(load(name)) for task, name in MODELS.items()}
     jobs = {(job.task, job.split): job for job in store.jobs()}
@@ -52,15 +52,15 @@ def test_it_was_computed_with_the_weights_that_ship(store: Store) -> None:
 
 
 def test_all_that_is_called_whole_is_whole(
-    store: Store, subjects: dict[tuple[str, str], EvalTarget]
+    store: Store, targets: dict[tuple[str, str], EvalTarget]
 ) -> None:
     """The frontiers, Table 1, the sweeps, the diagnostics, and adaptive and PTRM on all of Test."""
-    mazes = Evidence(store, "full", {MAZE: subjects["maze", "Test"]}, {})
-    wanted = plans.sweep(subjects["sudoku", "val"]) + sweeps.plan(mazes, MAZE)
+    mazes = StoredResults(store, "full", {MAZE: targets["maze", "Test"]}, {})
+    wanted = plans.sweep(targets["sudoku", "val"]) + fig6_settings.jobs(mazes, MAZE)
     for rollouts in (4, 16, 100):
-        wanted += plans.jobs(subjects["sudoku", "Test"], "ptrm", {"particles": rollouts}, folds=5)
+        wanted += plans.jobs(targets["sudoku", "Test"], "ptrm", {"particles": rollouts}, folds=5)
     for task in MODELS:
-        own = subjects[task, "Test"]
+        own = targets[task, "Test"]
         wanted += [*plans.frontier(own), *plans.table1(own), *plans.diagnostics(own)]
         wanted += _adaptive(own)
     assert store.missing(wanted) == []
@@ -68,11 +68,11 @@ def test_all_that_is_called_whole_is_whole(
 
 @pytest.mark.parametrize("task", MODELS)
 def test_the_readme_says_what_the_shards_say(
-    store: Store, subjects: dict[tuple[str, str], EvalTarget], task: str
+    store: Store, targets: dict[tuple[str, str], EvalTarget], task: str
 ) -> None:
     readme = (ROOT / "README.md").read_text(encoding="utf-8")
     section = readme.partition(SECTIONS[task])[2].partition("\n#")[0]
-    own = subjects[task, "Test"]
+    own = targets[task, "Test"]
     table = plans.table1(own)
     peers = {
         "PTRM, 100 rollouts": plans.jobs(own, "ptrm", folds=5),
@@ -94,12 +94,12 @@ def test_the_readme_says_what_the_shards_say(
 
 
 def test_a_tenth_of_the_evaluations_is_enough(
-    store: Store, subjects: dict[tuple[str, str], EvalTarget]
+    store: Store, targets: dict[tuple[str, str], EvalTarget]
 ) -> None:
     """At every budget of PTRM, as the README says and the page that it names."""
-    evidence = Evidence(store, "full", {SUDOKU: subjects["sudoku", "Test"]}, {MAZE: ""},
+    evidence = StoredResults(store, "full", {SUDOKU: targets["sudoku", "Test"]}, {MAZE: ""},
                         frontier=10_000, partial=True)  # fmt: skip
-    notes = [note for note in frontier.sheet(evidence).notes if note.startswith("PTRM")]
+    notes = [note for note in frontier.section(evidence).notes if note.startswith("PTRM")]
     times = [re.findall(r"([\d.]+) times fewer", note)[0] for note in notes]
     assert len(times) == 3
     assert min(map(float, times)) > 10
@@ -110,10 +110,10 @@ def test_a_tenth_of_the_evaluations_is_enough(
 
 
 def test_a_stopped_run_is_what_the_whole_one_shows(
-    store: Store, subjects: dict[tuple[str, str], EvalTarget]
+    store: Store, targets: dict[tuple[str, str], EvalTarget]
 ) -> None:
     """Runs of their own, on 2,000 and on 10,000 puzzles; they may know a little more."""
-    own, seen = subjects["sudoku", "Test"], 0
+    own, seen = targets["sudoku", "Test"], 0
     for limit in (2000, None):
         whole = store.read(plans.jobs(own, "adaptive", folds=5, limit=limit))
         for steps in (12, 20, 36, 52, 84, 148):
@@ -129,10 +129,10 @@ def test_a_stopped_run_is_what_the_whole_one_shows(
 
 
 def test_what_a_plan_is_said_to_cost_is_what_it_cost(
-    store: Store, subjects: dict[tuple[str, str], EvalTarget]
+    store: Store, targets: dict[tuple[str, str], EvalTarget]
 ) -> None:
     """Seconds of an H200: all in all within a tenth, and nothing off by more than three times."""
-    prices, said, took = CostEstimator(subjects.values()), Counter[str](), Counter[str]()
+    prices, said, took = CostEstimator(targets.values()), Counter[str](), Counter[str]()
     for shard in store.read(store.jobs()):
         job = shard.job
         assert shard.about["device"] == "NVIDIA H200"
@@ -146,11 +146,11 @@ def test_what_a_plan_is_said_to_cost_is_what_it_cost(
 
 
 def test_the_card_says_what_the_shards_say(
-    store: Store, subjects: dict[tuple[str, str], EvalTarget]
+    store: Store, targets: dict[tuple[str, str], EvalTarget]
 ) -> None:
     for task, name in MODELS.items():
         card = (ROOT / "src/tiltrm/weights" / name / "CARD.md").read_text(encoding="utf-8")
-        shards = store.read(_adaptive(subjects[task, "Test"]))
+        shards = store.read(_adaptive(targets[task, "Test"]))
         exact, spent = 100 * _mean(shards, "exact"), _mean(shards, "evaluations")
         assert f"adaptive **{exact:.2f} %** at **{spent:.1f}**" in card
 

@@ -11,12 +11,13 @@ import pytest
 
 from tiltrm.cli import main, reproducing
 from tiltrm.cli.main import _parser
+from tiltrm.cli.progress import Bar
 from tiltrm.evaluate import Store, plans, sizes
 from tiltrm.evaluate.target import EvalTarget, eval_target
-from tiltrm.report.catalogue import ITEMS
-from tiltrm.report.evidence import MAZE, SUDOKU
-from tiltrm.report.gather import shortened
-from tiltrm.report.names import NAMES
+from tiltrm.report import ITEM_NAMES
+from tiltrm.report import results as report_results
+from tiltrm.report.items import ITEMS
+from tiltrm.report.results import MAZE, SUDOKU, describe_reductions
 
 Run = Callable[..., tuple[int, str, str]]
 BLOCKED = """
@@ -49,8 +50,8 @@ def everything(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_all_of_it_is_there(everything: Path) -> None:
     files = contents(everything / "out")
     html = files["index.html"].decode()
-    assert tuple(ITEMS) == NAMES
-    for name in NAMES:
+    assert tuple(ITEMS) == ITEM_NAMES
+    for name in ITEM_NAMES:
         assert f"{name}.csv" in files
         assert f'<section id="{name}"' in html
         assert f"tiltrm reproduce {name} --store DIR --out DIR --tiny" in html
@@ -59,6 +60,72 @@ def test_all_of_it_is_there(everything: Path) -> None:
     assert "give --scan" in html
     assert "say only that all runs" in html
     assert str(everything) not in html
+
+
+def test_random_weights_are_called_random(everything: Path) -> None:
+    """Nowhere does the page of --tiny call them ours; `adaptive (ours)` names a method."""
+    html = contents(everything / "out")["index.html"].decode()
+    assert "<h1>The paper's evidence, on random weights</h1>" in html
+    assert f"on {sizes.TINY_PUZZLES} generated 4 x 4 Sudokus" in html
+    assert "no figure here says anything about a trained model" in html
+    assert html.count('<th scope="col">random weights</th>') == html.count(">paper</th>") > 0
+    assert ">ours</th>" not in html
+    assert "our weights" not in html
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        (["--data", "x.csv"], "expected --model with --data, got --data alone"),
+        (["--model", "sudoku-extreme"], "expected --data with --model, got --model alone"),
+        (["--val", "x.csv"], "expected --data with --val, got --val alone"),
+        (["--maze", "maze-hard"], "expected --maze-data with --maze, got --maze alone"),
+        (["--maze-data", "x.csv"], "expected --maze with --maze-data, got --maze-data alone"),
+    ],
+)
+def test_tiny_refuses_a_model_without_puzzles_and_puzzles_without_a_model(
+    tiltrm: Run, tmp_path: Path, given: list[str], said: str
+) -> None:
+    """Else the other half would be the bundled weights, which are not tiny."""
+    places = ("--store", tmp_path / "store", "--out", tmp_path / "out")
+    code, out, err = tiltrm("reproduce", "all", "--tiny", *given, *places)
+    assert (code, out, len(err.splitlines())) == (2, "", 1)
+    assert said in err
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_tiny_never_looks_for_the_bundled_mazes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seen = []
+    real = report_results.eval_target
+
+    def examine_too(model: str, data: str, split: str) -> EvalTarget:
+        seen.append(Path(model).name)
+        return real(model, data, split)
+
+    monkeypatch.setattr(report_results, "eval_target", examine_too)
+    given = _parser().parse_args(["reproduce", "all", "--tiny"])
+    found = reproducing._find_results(given, list(ITEMS), Store(tmp_path))
+    assert seen == ["model"]  # the random one
+    assert "Maze-Hard is left out" in found.absent[MAZE]
+
+
+def test_drawing_reports_its_progress(
+    everything: Path, tiltrm: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """To a Bar, which decides what it says with and without a terminal."""
+    told: list[tuple[str, float, int]] = []
+
+    class Recorder(Bar):
+        def __call__(self, done: float | None = None) -> None:
+            assert done is not None
+            told.append((self.label, done, self.total))
+
+    monkeypatch.setattr(reproducing, "Bar", Recorder)
+    places = ("--store", everything / "store", "--out", tmp_path / "out")
+    assert tiltrm("reproduce", "table1", "fig8", "--tiny", "--draw-only", *places)[0] == 0
+    assert told == [("reading and drawing", done, 4) for done in (1, 2, 3)]  # fig8 has no scan
 
 
 def test_a_store_that_is_full_is_only_drawn_and_a_new_one_gives_the_same(
@@ -154,7 +221,7 @@ def test_every_flag_reaches_the_drawings(tmp_path: Path, flag: str, size: str) -
     metrics, scan = (tmp_path / name for name in ("metrics.jsonl", "scan.jsonl"))
     given = ["reproduce", "fig8", flag, "--frontier-puzzles", "3", "--metrics", str(metrics),
              "--metrics", "other", "--scan", str(scan)]  # fmt: skip
-    found = reproducing._evidence(_parser().parse_args(given), ["fig8"], Store(tmp_path))
+    found = reproducing._find_results(_parser().parse_args(given), ["fig8"], Store(tmp_path))
     assert (found.size, found.frontier, found.partial) == (size, 3, flag == "--draw-only")
     assert (found.metrics, found.scan) == ((metrics, Path("other")), scan)
 
@@ -175,11 +242,11 @@ MINE, MAZES = "50 of 2,000 puzzles of Sudoku-Extreme", "24 of 100 puzzles of Maz
 def test_a_frontier_of_ones_own_size_is_said(
     size: str, puzzles: int | None, said: list[str]
 ) -> None:
-    subjects = {
+    targets = {
         part: EvalTarget("weights", "0" * 16, part, "data", "Test", "0" * 64, count)
         for part, count in ((SUDOKU, 10_000), (MAZE, 1000))
     }
-    found = shortened(size, subjects, puzzles)
+    found = describe_reductions(size, targets, puzzles)
     assert [line for line in found if "frontier" in line] == [f"The frontier: {s}." for s in said]
     assert size == "quick" or len(found) == len(said)
 
@@ -252,7 +319,7 @@ def test_bad_input_is_one_sentence(tiltrm: Run, folder: str, tmp_path: Path) -> 
         (("table1", "--tiny", "--draw-only"), "expected results to draw"),
         (("frontier", "--frontier-puzzles", "0"), "at least 1"),
         (("table1", "--model", folder, "--data", tmp_path / "absent"), "absent"),
-        (("table1", "--tiny", "--maze", tmp_path / "absent"), "absent"),
+        (("table1", "--tiny", "--maze", tmp_path / "absent", "--maze-data", "x"), "absent"),
         (("fig1", "--store", tmp_path / "file"), "store must be a folder"),
         ((), "ITEM"),
     ):

@@ -123,8 +123,8 @@ def test_the_flags_arrive(tiltrm: Any, folder: str, monkeypatch: pytest.MonkeyPa
     solve_texts = "tiltrm.solving.solve_texts"
     monkeypatch.setattr(solve_texts, lambda *_, **given: seen.update(given) or [])
     tiltrm("solve", PUZZLE, "--model", folder, "--method", "adaptive", "--particles", "3",
-           "--noise", "0.1", "--beta", "0.2", "--resample-below", "0.4", "--outer-steps", "5", "--guide",
-           "residual", "--seed", "7", "--rules", "--abstain", "0.6")  # fmt: skip
+           "--noise", "0.1", "--beta", "0.2", "--resample-below", "0.4", "--outer-steps", "5",
+           "--guide", "residual", "--seed", "7", "--rules", "--abstain", "0.6")  # fmt: skip
     for name in ("progress", "watch", "task"):
         seen.pop(name)
     assert seen == {

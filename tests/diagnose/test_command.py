@@ -13,7 +13,7 @@ from tiltrm.diagnose import VERDICTS
 from tiltrm.errors import SettingsError
 from tiltrm.model import save
 from tiltrm.model.trm import TRM
-from tiltrm.report import figures
+from tiltrm.report import diagnosis
 from tiltrm.tasks import Sudoku
 
 SMALL = ("--particles", "3", "--outer-steps", "3", "--puzzles", "2")
@@ -86,4 +86,4 @@ def test_without_matplotlib_the_error_is_kind(monkeypatch: pytest.MonkeyPatch) -
 
     monkeypatch.setattr(importlib, "import_module", absent)
     with pytest.raises(SettingsError, match=r"pip install 'tiltrm\[report\]'"):
-        figures.draw({})
+        diagnosis.draw({})

@@ -1,4 +1,4 @@
-"""A store of shards made by hand, and the evidence in it."""
+"""A store of shards made by hand, and the results in it."""
 
 import json
 from pathlib import Path
@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from tiltrm.evaluate.store import Store
-from tiltrm.report.catalogue import ITEMS
-from tiltrm.report.evidence import MAZE, SUDOKU, SWEEP, Evidence
+from tiltrm.report.items import ITEMS
+from tiltrm.report.results import MAZE, SUDOKU, SWEEP, StoredResults
 from tiltrm.tasks import MAZE as MAZES
 from tiltrm.tasks import SUDOKU as SUDOKUS
 
@@ -39,18 +39,18 @@ def run_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="session")
-def evidence(tmp_path_factory: pytest.TempPathFactory, run_folder: Path) -> Evidence:
+def results(tmp_path_factory: pytest.TempPathFactory, run_folder: Path) -> StoredResults:
     """Every item's shards on both benchmarks."""
     folder = tmp_path_factory.mktemp("mock")
-    subjects = {
+    targets = {
         task.name: mock.subject(mock.data(folder, task, COUNTS[task.name]), task)
         for task in (SUDOKUS, MAZES)
     }
-    subjects[SWEEP] = subjects[SUDOKU]
-    assert set(subjects) == {SUDOKU, MAZE, SWEEP}
+    targets[SWEEP] = targets[SUDOKU]
+    assert set(targets) == {SUDOKU, MAZE, SWEEP}
     metrics = (run_folder / "metrics.jsonl",)
-    found = Evidence(
-        Store(folder / "store"), "quick", subjects, {}, metrics, run_folder / "scan.jsonl"
+    found = StoredResults(
+        Store(folder / "store"), "quick", targets, {}, metrics, run_folder / "scan.jsonl"
     )
     for item in ITEMS.values():
         mock.fill(found.store, item.jobs(found), COUNTS)

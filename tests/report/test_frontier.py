@@ -11,8 +11,8 @@ from tiltrm.evaluate.compare import by_puzzle
 from tiltrm.evaluate.options import complete
 from tiltrm.evaluate.store import Store
 from tiltrm.evaluate.summary import Spread, Stopped, groups, identity, stopped
-from tiltrm.report import frontier, frontier_points
-from tiltrm.report.evidence import BENCHMARKS, MAZE, SUDOKU, Evidence, interval
+from tiltrm.report import frontier, frontier_plot
+from tiltrm.report.results import BENCHMARKS, MAZE, SUDOKU, StoredResults, interval
 from tiltrm.tasks import SUDOKU as SUDOKUS
 
 from . import mock
@@ -21,12 +21,12 @@ from . import mock
 def test_every_puzzle_counts_the_same_in_uneven_folds(tmp_path: Path) -> None:
     """Seven puzzles in five folds: a share is of seven, and so is its interval."""
     subject = mock.subject(mock.data(tmp_path, SUDOKUS, 7), SUDOKUS)
-    evidence = Evidence(Store(tmp_path / "store"), "full", {SUDOKU: subject}, {}, frontier=7)
-    jobs = frontier_points.plan(evidence, SUDOKU)
+    results = StoredResults(Store(tmp_path / "store"), "full", {SUDOKU: subject}, {}, frontier=7)
+    jobs = frontier.jobs(results, SUDOKU)
     assert {len(job.rows(7)) for job in jobs} == {1, 2}
-    mock.fill(evidence.store, jobs, {"sudoku": 7})
-    by_row = {identity(own[0].job)[2:4]: own for own in groups(evidence.read(jobs))}
-    found = frontier_points.gather(evidence, SUDOKU).points
+    mock.fill(results.store, jobs, {"sudoku": 7})
+    by_row = {identity(own[0].job)[2:4]: own for own in groups(results.read(jobs))}
+    found = frontier.read_frontier(results, SUDOKU).points
     (ours,) = (point for point in found if point.against is None)
     for point in found:
         shards = by_row[point.row.method, point.row.settings]
@@ -42,25 +42,27 @@ def test_every_puzzle_counts_the_same_in_uneven_folds(tmp_path: Path) -> None:
 
 def test_without_a_whole_fold_the_settings_that_are_whole_are_drawn(tmp_path: Path) -> None:
     subject = mock.subject(mock.data(tmp_path, SUDOKUS, 7), SUDOKUS)
-    full = Evidence(Store(tmp_path / "store"), "full", {SUDOKU: subject}, {MAZE: ""}, frontier=7)
-    jobs = frontier_points.plan(full, SUDOKU)
+    full = StoredResults(
+        Store(tmp_path / "store"), "full", {SUDOKU: subject}, {MAZE: ""}, frontier=7
+    )
+    jobs = frontier.jobs(full, SUDOKU)
     half = replace(full, partial=True)
     peers = [job for job in jobs if job.method in ("ptrm", "deterministic")]
     mock.fill(full.store, peers, {"sudoku": 7})
-    assert frontier_points.plan(half, SUDOKU) == []  # nothing of ours to compare them with
-    ours = [job for job in jobs if job.method in frontier_points.OURS]
+    assert frontier.jobs(half, SUDOKU) == []  # nothing of ours to compare them with
+    ours = [job for job in jobs if job.method in frontier_plot.OURS]
     mock.fill(full.store, ours, {"sudoku": 7})
-    assert set(frontier_points.plan(half, SUDOKU)) == {*peers, *ours}
-    assert frontier_points.plan(full, SUDOKU) == jobs  # this must be computed all the same
-    sheet = frontier.sheet(half)
+    assert set(frontier.jobs(half, SUDOKU)) == {*peers, *ours}
+    assert frontier.jobs(full, SUDOKU) == jobs  # this must be computed all the same
+    section = frontier.section(half)
     lacking = len({(job.method, job.settings) for job in {*jobs} - {*peers, *ours}})
-    (note,) = (note for note in sheet.notes if "not computed yet" in note)
+    (note,) = (note for note in section.notes if "not computed yet" in note)
     assert (
         note == f"Sudoku-Extreme, 7 puzzles of Test: {lacking} more settings are not computed yet."
     )
     first = [job for job in jobs if job.fold == 0]
     mock.fill(full.store, first, {"sudoku": 7})
-    assert frontier_points.plan(half, SUDOKU) == first  # all methods are better than all folds
+    assert frontier.jobs(half, SUDOKU) == first  # all methods are better than all folds
 
 
 @pytest.mark.parametrize(
@@ -68,11 +70,11 @@ def test_without_a_whole_fold_the_settings_that_are_whole_are_drawn(tmp_path: Pa
     [(100, "4 times fewer."), (399, "about as many."), (400, "about as many."),
      (401, "about as many."), (1600, "4 times more."), (500_000, "1,250 times more.")],
 )  # fmt: skip
-def test_a_point_that_costs_more_is_said_to(evidence: Evidence, spent: int, said: str) -> None:
-    found = frontier_points.gather(evidence, SUDOKU).points
+def test_a_point_that_costs_more_is_said_to(results: StoredResults, spent: int, said: str) -> None:
+    found = frontier.read_frontier(results, SUDOKU).points
 
-    def at(variant: str, evaluations: float) -> frontier_points.Point:
-        point = next(point for point in found if point.variant == variant)
+    def at(variant: str, evaluations: float) -> frontier_plot.FrontierPoint:
+        point = next(point for point in found if point.series == variant)
         own = Spread(evaluations, None)
         return point._replace(row=replace(point.row, exact=Spread(0.5, None), evaluations=own))
 
@@ -89,18 +91,18 @@ def test_a_point_that_costs_more_is_said_to(evidence: Evidence, spent: int, said
 
 @pytest.mark.parametrize(("part", "name"), BENCHMARKS.items())
 def test_what_lies_between_the_runs_of_ours_is_in_the_table(
-    evidence: Evidence, part: str, name: str
+    results: StoredResults, part: str, name: str
 ) -> None:
     """Of the default alone: not of shorter plans, of those by noise alone or by the rules."""
-    data = frontier.sheet(evidence).data
+    data = frontier.section(results).data
     lines = [dict(zip(data.head, row, strict=True)) for row in data.rows]
     found = [x for x in lines if x["benchmark"] == name and x["method"] == frontier.STOPPED]
-    (own,) = (p.row for p in frontier_points.gather(evidence, part).points if p.against is None)
+    (own,) = (p.row for p in frontier.read_frontier(results, part).points if p.against is None)
     usual = complete("adaptive", {}, part)
     assert dict(own.settings) == usual
-    jobs = frontier_points.plan(evidence, part)
+    jobs = frontier.jobs(results, part)
     whole = [job for job in jobs if job.method == "adaptive" and job.options == usual]
-    wanted = stopped(evidence.read(whole))
+    wanted = stopped(results.read(whole))
     assert len(wanted) > 2
     assert [(x["setting"], x["exact"], x["evaluations"]) for x in found] == [
         (f"steps = {each.steps}", 100 * each.exact, each.evaluations) for each in wanted

@@ -1,199 +1,42 @@
-"""What the items say, against the same numbers counted by hand from the shards."""
+"""What is drawn where a part is not there, or not computed yet."""
 
-import math
-import re
 from dataclasses import replace
-from typing import Any
+from pathlib import Path
 
-import numpy as np
 import pytest
 
-from tiltrm.evaluate.summary import Spread
-from tiltrm.report import contraction, doubt, frontier_points, noise, sweeps, table1
-from tiltrm.report.catalogue import ITEMS
-from tiltrm.report.evidence import MAZE, SUDOKU, Evidence
-from tiltrm.report.evidence import table1 as table_jobs
-from tiltrm.report.frontier import STOPPED
-from tiltrm.report.sheet import Sheet
+from tiltrm.evaluate.store import Store
+from tiltrm.report.items import ITEMS
+from tiltrm.report.results import MAZE, StoredResults
 
 
-def rows(sheet: Sheet, **wanted: Any) -> list[dict[str, Any]]:
-    """The lines of an item's CSV that have these values."""
-    lines = [dict(zip(sheet.data.head, line, strict=True)) for line in sheet.data.rows]
-    return [line for line in lines if all(line[name] == value for name, value in wanted.items())]
+@pytest.mark.parametrize("name", ["table1", "fig3", "fig5", "fig6", "frontier"])
+def test_without_mazes_it_says_so_and_draws_the_rest(results: StoredResults, name: str) -> None:
+    alone = {part: s for part, s in results.targets.items() if part != MAZE}
+    less = replace(results, targets=alone, absent={MAZE: "no mazes here"})
+    section = ITEMS[name].section(less)
+    assert "no mazes here" in section.notes
+    assert not any("Maze" in panel.title for panel in section.panels)
+    assert len(section.panels) < len(ITEMS[name].section(results).panels)
 
 
-def failed(evidence: Evidence) -> set[int]:
-    shards = evidence.read(table_jobs(evidence, SUDOKU))
-    return {
-        int(puzzle)
-        for shard in shards if shard.job.method == "deterministic"
-        for puzzle, exact in zip(shard["puzzle"], shard["exact"], strict=True) if not exact
-    }  # fmt: skip
-
-
-def test_table1_means_over_runs_and_df_over_failures(evidence: Evidence) -> None:
-    sheet = table1.sheet(evidence)
-    hard = failed(evidence)
-    kept_of, means = [], []
-    for shard in evidence.read(table_jobs(evidence, SUDOKU)):
-        if shard.job.method == "guided":
-            kept = np.isin(shard["puzzle"], sorted(hard))
-            kept_of.append(100 * shard["exact"][kept])
-            means.append(kept_of[-1].mean())
-    (line,) = rows(sheet, benchmark="Sudoku-Extreme", split="DF", method="guided")
-    assert line["exact"] == pytest.approx(np.concatenate(kept_of).mean())
-    assert line["sd"] == pytest.approx(np.std(means, ddof=1))
-    assert line["puzzles"] == len(hard)
-    assert (line["paper"], line["paper sd"]) == (85.9, 1.5)
-    assert rows(sheet, split="DF", method="deterministic")[0]["exact"] == 0.0
-    ways = {c.what.partition(",")[0]: c.paper for c in sheet.compared if "the way" in c.what}
-    assert ways["Sudoku-Extreme Test"] == pytest.approx(100)
-    assert ways["Maze-Hard Test"] == pytest.approx(-30.2, abs=0.1)
-
-
-def test_table1_keeps_a_measured_nothing_apart_from_nothing_measured(evidence: Evidence) -> None:
-    of = {entry.method: entry for entry in table1.entries(evidence, MAZE)}
-    none = replace(of["guided"].row, shortest=Spread(0.0, None), valid=None)
-    for method, shown in (("guided", (0.0, None)), ("oracle", (None, None))):
-        assert table1._line(of[method]._replace(row=none))[-3:-1] == shown
-
-
-def test_fig1_finds_the_step_that_passes_the_baseline(evidence: Evidence) -> None:
-    sheet = ITEMS["fig1"].draw(evidence)
-    goal = rows(sheet, split="Test", method="deterministic")[-1]["exact"]
-    guided = rows(sheet, split="Test", method="guided")
-    first = next(line["outer step"] for line in guided if line["exact"] > goal)
-    assert sheet.compared[-1].ours == first
-    assert sheet.compared[-1].paper == 10
-    assert {line["outer step"] for line in guided} == set(range(1, 49))
-
-
-def test_fig2_names_the_quietest_noise_that_solves_most(evidence: Evidence) -> None:
-    sheet = noise.fig2(evidence)
-    assert len(rows(sheet, panel="accuracy")) == 2 * 2 * 8
-    (best,) = (c for c in sheet.compared if c.what.startswith("noise at which"))
-    guided = rows(sheet, panel="accuracy", method="guided")
-    most = max(line["value"] for line in guided)
-    assert best.ours == min(line["noise"] for line in guided if line["value"] == most)
-
-
-def test_fig3_says_what_the_paper_says_of_both(evidence: Evidence) -> None:
-    sheet = ITEMS["fig3"].draw(evidence)
-    bounds = {c.what: (c.paper, c.ours) for c in sheet.compared if "bound" in c.what}
-    study = evidence.diagnosis(MAZE)["alignment"]["halting"]
-    assert bounds["Maze-Hard, largest bound at β = 1 (paper: at most)"] == (
-        2.0, pytest.approx(100 * max(study["bound"]))
-    )  # fmt: skip
-    assert bounds["Sudoku-Extreme, largest bound at β = 0.25 (paper: more than)"][0] == 12.5
-    late = [c.ours for c in sheet.compared if "n > 16" in c.what]
-    assert late == pytest.approx([100 * study["bound"][16], study["widest_spread"][16]])
-    assert sum("largest spread" in c.what for c in sheet.compared) == 2
-    assert "n = 1 of 48 on Sudoku-Extreme and n = 1 of 48 on Maze-Hard. What" in sheet.reading
-
-
-def test_fig4_ranks_free_cells_and_leaves_the_doubtful_tenth_out(evidence: Evidence) -> None:
-    sheet = doubt.fig4(evidence)
-    shards, hard = doubt.clouds(evidence)
-    found = []
-    for shard in shards:
-        kept = np.isin(shard["puzzle"], hard)
-        free = shard["free"][kept]
-        value = shard["terminal_entropy"][kept][free].astype(float)
-        right = shard["cell_right"][kept][free]
-        above = value[~right][:, None] - value[right][None]
-        if above.size:
-            found.append(((above > 0) + 0.5 * (above == 0)).mean())
-    line = next(c for c in sheet.compared if c.what.startswith("DF, token AUROC"))
-    assert line.ours == pytest.approx(np.mean(found))
-    assert line.our_spread == pytest.approx(np.std(found, ddof=1))
-    assert [panel.title.split(": ")[1] for panel in sheet.panels[:2]] == ["solved", "unsolved"]
-
-
-def test_fig4_leaves_out_what_lies_above_the_decile_of_test(evidence: Evidence) -> None:
-    """The threshold is of all puzzles of a fold, on the failures too; what equals it stays."""
-    shards, hard = doubt.clouds(evidence)
-    found = []
-    for shard in shards:
-        free = shard["free"]
-        mean = np.array([
-            values[mask].astype(float).mean()
-            for values, mask in zip(shard["terminal_entropy"], free, strict=True)
-        ])  # fmt: skip
-        ranked = np.sort(mean)
-        kept = mean <= ranked[math.ceil(0.9 * len(ranked)) - 1] + 1e-9
-        kept &= np.isin(shard["puzzle"], hard)
-        if kept.any():
-            found.append(100 * shard["exact"][kept].mean())
-    line = next(c for c in doubt.fig4(evidence).compared if c.what.startswith("DF, solved of"))
-    assert line.ours == pytest.approx(np.mean(found))
-    assert line.paper == 99.7
-
-
-def test_fig7_contraction_is_path_less_terminal_on_failures(evidence: Evidence) -> None:
-    sheet = contraction.fig7(evidence)
-    assert {line["puzzle"] for line in rows(sheet)} == failed(evidence)
-    for word, solved in (("solved", True), ("unsolved", False)):
-        mean = np.mean([line["contraction"] for line in rows(sheet, solved=solved)])
-        (line,) = (c for c in sheet.compared if c.what.startswith(f"mean contraction, {word}"))
-        assert line.ours == pytest.approx(mean, abs=1e-6)
-
-
-def test_fig6_covers_the_papers_axes_and_ours(evidence: Evidence) -> None:
-    sheet = sweeps.sheet(evidence)
-    mine = {line["setting"] for line in rows(sheet, benchmark="Sudoku-Extreme")}
-    assert mine == {"beta", "particles", "resample_below", "potential", "placement"}
-    assert {line["setting"] for line in rows(sheet, benchmark="Maze-Hard")} == {
-        "beta", "particles", "resample_below",
-    }  # fmt: skip
-    sizes = {line["value"] for line in rows(sheet, setting="particles")}
-    assert sizes == {1, 2, 4, 8, 16, 32, 64}
-    never = rows(sheet, benchmark="Sudoku-Extreme", resampling="never")
-    assert len(never) == 8
-    shares = [line["exact"] for line in never if line["value"] > 0]
-    (swing,) = (c for c in sheet.compared if c.what.startswith("Sudoku-Extreme, never resampled"))
-    assert swing.ours == pytest.approx(max(shares) - min(shares))
-    assert swing.ours < sheet.compared[0].ours  # in the mock too, resampling costs at high beta
-
-
-def test_numbers_on_an_axis_are_short() -> None:
-    assert sweeps.ticks([0.0, 0.0625, 0.5, 1.0, 4.0]) == ["0", "1/16", "1/2", "1", "4"]
-    assert sweeps.ticks([0.0, 0.1, 0.5, 1.0]) == ["0", "0.1", "0.5", "1"]
-    assert sweeps.ticks([1, 16]) == ["1", "16"]
-    assert sweeps.ticks(["every_step", "terminal"]) == ["every step", "terminal"]
-
-
-def test_frontier_counts_its_own_cost_and_pairs_with_adaptive(evidence: Evidence) -> None:
-    sheet = ITEMS["frontier"].draw(evidence)
-    shards = evidence.read(frontier_points.plan(evidence, SUDOKU))
-    mine = [s for s in shards if s.job.method == "ptrm" and s.job.options["select"] == "best_score"
-            and s.job.options["particles"] == 100]  # fmt: skip
-    (line,) = rows(sheet, benchmark="Sudoku-Extreme", method="ptrm", setting="K = 100")
-    assert line["evaluations"] == pytest.approx(np.mean([s["evaluations"].mean() for s in mine]))
-    assert line["exact"] == pytest.approx(100 * np.mean([s["exact"].mean() for s in mine]))
-    (ours,) = rows(sheet, benchmark="Sudoku-Extreme", method="adaptive", p=None)
-    (plain,) = rows(sheet, method="deterministic", setting="N = 48", benchmark="Sudoku-Extreme")
-    assert plain["adaptive less this, points"] == pytest.approx(ours["exact"] - plain["exact"])
-    assert plain["adaptive less this, points"] > 1
-    assert len(rows(sheet, split="published", benchmark="Sudoku-Extreme")) == 5
-    assert len([n for n in sheet.notes if n.startswith("PTRM")]) == 5
-
-
-def test_the_notes_on_ptrm_name_the_cheapest_that_is_no_worse(evidence: Evidence) -> None:
-    sheet = ITEMS["frontier"].draw(evidence)
-    runs = rows(sheet, benchmark="Sudoku-Extreme", method="adaptive")
-    ours = [*runs, *rows(sheet, benchmark="Sudoku-Extreme", method=STOPPED)]
-    assert len(ours) > len(runs)
-    cheapest = min(line["evaluations"] for line in ours)
-    dearer = 0
-    for peer in rows(sheet, benchmark="Sudoku-Extreme", method="ptrm", split="Test"):
-        enough = [line["evaluations"] for line in ours if line["exact"] >= peer["exact"]]
-        head = f"PTRM, best final Q, {peer['setting']}:"
-        (note,) = (note for note in sheet.notes if note.startswith(head))
-        if not enough:
-            assert note.endswith("no point of adaptive solves as many.")
-            continue
-        (times,) = re.findall(r"([\d.]+) times fewer", note)
-        assert float(times) == pytest.approx(peer["evaluations"] / min(enough), rel=0.01)
-        dearer += min(enough) > cheapest
-    assert dearer  # else the test could not tell
+def test_curves_are_drawn_before_the_mazes_are_computed(
+    tmp_path: Path, results: StoredResults
+) -> None:
+    """Files of a training run need no shard; without them nothing would be left of fig5."""
+    bare = replace(results, store=Store(tmp_path))
+    within = ITEMS["fig5"].drawable(bare)
+    assert within is not None
+    section = ITEMS["fig5"].section(within)
+    assert [panel.title.partition(":")[0] for panel in section.panels] == ["Halting head"] * 2
+    assert "Maze-Hard is left out, since it is not computed yet." in section.notes
+    assert ITEMS["fig5"].drawable(replace(bare, metrics=())) is None
+    assert ITEMS["fig3"].drawable(bare) is None  # its Sudoku is lacking too
+    alone = replace(bare, targets={}, absent={MAZE: "no mazes here"})
+    assert ITEMS["fig5"].drawable(alone) is not None
+    assert ITEMS["fig5"].drawable(replace(alone, metrics=())) is None
+    assert results.scan is not None
+    assert ITEMS["fig5"].drawable(replace(alone, metrics=(results.scan,))) is None  # no curves
+    assert ITEMS["fig8"].drawable(alone) is not None
+    assert ITEMS["fig8"].drawable(replace(alone, scan=None)) is None
+    assert MAZE in ITEMS["fig5"].drawable(results).targets  # type: ignore[union-attr]

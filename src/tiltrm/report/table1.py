@@ -4,22 +4,13 @@ from collections.abc import Iterator
 from functools import partial
 from typing import Any, NamedTuple
 
-from tiltrm.evaluate.summary import DF, Row, Spread, summarise
+from tiltrm.evaluate.summary import Row, Spread, summarise
 from tiltrm.report import paper
-from tiltrm.report.evidence import (
-    BENCHMARKS,
-    MAZE,
-    SUDOKU,
-    Evidence,
-    percent,
-    spread_percent,
-    table1,
-)
-from tiltrm.report.sheet import Cell, Compared, Panel, Sheet, Table
-from tiltrm.report.style import LOOKS, Look, paint
+from tiltrm.report.drawing import STYLES, MethodStyle, colour
+from tiltrm.report.results import BENCHMARKS, MAZE, StoredResults, percent, spread_percent
+from tiltrm.report.section import Cell, DataTable, Panel, PaperComparison, Rows, Section
 
 METHODS = ("deterministic", "unguided", "oracle", "guided")
-TEST = "Test"
 HEAD = (
     "benchmark", "split", "method", "puzzles", "runs", "exact", "sd", "paper", "paper sd",
     "shortest", "valid", "evaluations",
@@ -29,142 +20,137 @@ HEAD = (
 class Entry(NamedTuple):
     """One method on one split."""
 
-    part: str
+    benchmark: str
     split: str
     method: str
     row: Row  # of the cloud that it is about
     exact: Spread
 
+    @property
+    def published(self) -> paper.Value | None:
+        """The paper's number for it."""
+        return paper.TABLE1.get((self.benchmark, self.split), {}).get(self.method)
 
-def entries(evidence: Evidence, part: str) -> Iterator[Entry]:
-    """The four columns of the paper on Test and, for Sudoku, on DF.
+
+def entries(results: StoredResults, benchmark: str) -> Iterator[Entry]:
+    """The four columns of the paper on each of its splits.
 
     The oracle is the best particle at the end of the guided cloud.
     """
-    rows = summarise(evidence.read(table1(evidence, part)))
-    for split in (TEST, DF) if part == SUDOKU else (TEST,):
-        mine = {row.method: row for row in rows if (row.split == DF) == (split == DF)}
+    rows = summarise(results.read(results.table1_jobs(benchmark)))
+    for split in (split for name, split in paper.TABLE1 if name == benchmark):
+        by_method = {row.method: row for row in rows if row.split == split}
         for method in METHODS:
-            row = mine.get("guided" if method == "oracle" else method)
-            if row is None:
-                continue
-            exact = row.oracle if method == "oracle" else row.exact
-            if exact is not None:
-                yield Entry(part, split, method, row, exact)
+            row = by_method.get("guided" if method == "oracle" else method)
+            exact = row and (row.oracle if method == "oracle" else row.exact)
+            if row and exact:
+                yield Entry(benchmark, split, method, row, exact)
 
 
-def sheet(evidence: Evidence) -> Sheet:
-    """The whole item."""
-    parts = [part for part in (SUDOKU, MAZE) if part in evidence.subjects]
-    found = [entry for part in parts for entry in entries(evidence, part)]
-    splits = list(dict.fromkeys((entry.part, entry.split) for entry in found))
-    panels = [
-        _panel(part, split, [e for e in found if (e.part, e.split) == (part, split)])
-        for part, split in splits
-    ]
-    compared = [line for entry in found for line in _compared(entry)] + [
-        line for split in splits for line in _closed(found, *split)
-    ]
-    return Sheet(
+def section(results: StoredResults) -> Section:
+    """Table 1 as marks with their deviations, one panel for each split."""
+    found = [entry for benchmark in results.benchmarks for entry in entries(results, benchmark)]
+    splits: dict[tuple[str, str], list[Entry]] = {}
+    for entry in found:
+        splits.setdefault((entry.benchmark, entry.split), []).append(entry)
+    comparisons = [_comparison(entry) for entry in found]
+    comparisons += [line for some in splits.values() for line in _way_to_the_oracle(some)]
+    return Section(
         "table1", "Table 1 · Exact-solve rates on Test and on deterministic failures",
         "Filled marks are these weights, with the standard deviation over seeds and folds; hollow "
         "marks are the paper's. DF holds the puzzles of Test that the deterministic model fails. "
         "The oracle is the best particle that is left at the end of the guided cloud.",
-        tuple(panels), tuple(compared), Table(HEAD, [_line(entry) for entry in found]),
-        evidence.missing(MAZE) + _remarks(found), shown=_maze_measures(found),
+        tuple(_panel(some) for some in splits.values()), tuple(comparisons),
+        DataTable(HEAD, [_line(entry) for entry in found]),
+        results.missing(MAZE) + _notes(found), shown=_three_measures(found),
     )  # fmt: skip
 
 
-def _published(entry: Entry) -> paper.Value | None:
-    return paper.TABLE1.get((entry.part, entry.split), {}).get(entry.method)
-
-
-def _compared(entry: Entry) -> Iterator[Compared]:
-    value = _published(entry)
+def _comparison(entry: Entry) -> PaperComparison:
+    value = entry.published
     ours, sd = spread_percent(entry.exact)
-    what = f"{BENCHMARKS[entry.part]} {entry.split}, {LOOKS[entry.method].label}"
-    yield Compared(what, value and value.mean, ours, "%", value and value.spread, sd)
+    what = f"{BENCHMARKS[entry.benchmark]} {entry.split}, {STYLES[entry.method].label}"
+    return PaperComparison(what, value and value.mean, ours, "%", value and value.spread, sd)
 
 
-def _closed(found: list[Entry], part: str, split: str) -> Iterator[Compared]:
-    """How much of the way from the deterministic model to the oracle guided goes."""
-    exact = {e.method: percent(e.exact.mean) for e in found if (e.part, e.split) == (part, split)}
-    theirs = {m: v.mean for m, v in paper.TABLE1.get((part, split), {}).items()}
-    for values in (exact, theirs):
-        if values.get("oracle", 0.0) <= values.get("deterministic", 0.0):
+def _way_to_the_oracle(found: list[Entry]) -> Iterator[PaperComparison]:
+    """Guided's share of the way from the deterministic model to the oracle, on one split."""
+    benchmark, split, *_ = found[0]
+    ours = {entry.method: percent(entry.exact.mean) for entry in found}
+    theirs = {method: v.mean for method, v in paper.TABLE1.get((benchmark, split), {}).items()}
+    shares = []
+    for values in (theirs, ours):
+        start, end = values.get("deterministic", 0.0), values.get("oracle", 0.0)
+        if end <= start:
             return
-    paper_share, our_share = (
-        100 * (v["guided"] - v["deterministic"]) / (v["oracle"] - v["deterministic"])
-        for v in (theirs, exact)
-    )
-    what = f"{BENCHMARKS[part]} {split}, share of the way to the oracle"
-    yield Compared(what, paper_share, our_share)
+        shares.append(100 * (values["guided"] - start) / (end - start))
+    what = f"{BENCHMARKS[benchmark]} {split}, share of the way to the oracle"
+    yield PaperComparison(what, shares[0], shares[1])
 
 
 def _line(entry: Entry) -> tuple[Cell, ...]:
-    value, row = _published(entry), entry.row
-    shown = entry.method != "oracle"
-    kinds = (row.shortest, row.valid)
-    others = [percent(s.mean) if shown and s is not None else None for s in kinds]
+    value, row = entry.published, entry.row
+    measures = (None, None) if entry.method == "oracle" else (row.shortest, row.valid)
     return (
-        BENCHMARKS[entry.part], entry.split, entry.method, row.puzzles, row.runs,
-        *spread_percent(entry.exact), value and value.mean, value and value.spread, *others,
-        row.evaluations.mean,
+        BENCHMARKS[entry.benchmark], entry.split, entry.method, row.puzzles, row.runs,
+        *spread_percent(entry.exact), value and value.mean, value and value.spread,
+        *(spread_percent(measure)[0] for measure in measures), row.evaluations.mean,
     )  # fmt: skip
 
 
-def _maze_measures(found: list[Entry]) -> Table | None:
-    """Exact is partly a matter of which of several shortest paths the label took."""
-    rows: list[tuple[Cell, ...]] = []
-    for entry in found:
-        kinds = (entry.row.exact, entry.row.shortest, entry.row.valid)
-        if entry.part == MAZE and entry.method != "oracle":
-            shares = [None if kind is None else f"{percent(kind.mean):.1f}" for kind in kinds]
-            rows.append((LOOKS[entry.method].label, *shares))
-    head = ("Maze-Hard, %", "exact", "shortest and valid", "valid")
-    return Table(head, rows) if rows else None
+def _three_measures(found: list[Entry]) -> DataTable | None:
+    """For tasks with several right answers: exact depends on which of them the label is."""
+    several = [e for e in found if e.row.shortest is not None and e.method != "oracle"]
+    rows: Rows = []
+    for entry in several:
+        measures = (entry.row.exact, entry.row.shortest, entry.row.valid)
+        shares = [None if m is None else f"{percent(m.mean):.1f}" for m in measures]
+        rows.append((STYLES[entry.method].label, *shares))
+    if not several:
+        return None
+    head = (f"{BENCHMARKS[several[0].benchmark]}, %", "exact", "shortest and valid", "valid")
+    return DataTable(head, rows)
 
 
-def _remarks(found: list[Entry]) -> tuple[str, ...]:
-    sizes = {(e.part, e.split): (e.row.puzzles, e.row.runs) for e in found if e.method == "guided"}
+def _notes(found: list[Entry]) -> tuple[str, ...]:
     return tuple(
-        f"{BENCHMARKS[part]} {split}: {puzzles:,} puzzles, {runs} runs of a seed and a fold "
-        f"(the paper: {paper.SIZES[part, split]:,} puzzles, 25 runs)."
-        for (part, split), (puzzles, runs) in sizes.items()
+        f"{BENCHMARKS[e.benchmark]} {e.split}: {e.row.puzzles:,} puzzles, {e.row.runs} runs of a "
+        f"seed and a fold (the paper: {paper.SIZES[e.benchmark, e.split]:,} puzzles, 25 runs)."
+        for e in found
+        if e.method == "guided"
     )
 
 
-def _panel(part: str, split: str, found: list[Entry]) -> Panel:
+def _panel(found: list[Entry]) -> Panel:
     spoken = "; ".join(
-        f"{LOOKS[e.method].label} {percent(e.exact.mean):.1f} %"
-        + (f", the paper {value.mean} %" if (value := _published(e)) else "")
+        f"{STYLES[e.method].label} {percent(e.exact.mean):.1f} %"
+        + (f", the paper {e.published.mean} %" if e.published else "")
         for e in found
     )
-    said = f"Exact-solve rates: {spoken}."
-    return Panel(f"{BENCHMARKS[part]}, {split}", said, partial(_draw_dots, found))
+    title = f"{BENCHMARKS[found[0].benchmark]}, {found[0].split}"
+    return Panel(title, f"Exact-solve rates: {spoken}.", partial(_draw, found))
 
 
-def _draw_dots(found: list[Entry], axes: Any) -> None:
+def _draw(found: list[Entry], axes: Any) -> None:
     for place, entry in enumerate(reversed(found)):
-        ours = spread_percent(entry.exact)
-        _dot(axes, place + 0.17, LOOKS[entry.method], *ours, fill=None, ink="ink")
-        value = _published(entry)
-        if value is not None:
-            _dot(axes, place - 0.17, LOOKS[entry.method], *value, fill=paint("sheet"), ink="soft")
-    axes.set_yticks(range(len(found)), [LOOKS[e.method].label for e in reversed(found)])
+        style = STYLES[entry.method]
+        _draw_mark(axes, place + 0.17, style, *spread_percent(entry.exact), style.colour, "ink")
+        if entry.published is not None:
+            _draw_mark(axes, place - 0.17, style, *entry.published, colour("sheet"), "soft")
+    axes.set_yticks(range(len(found)), [STYLES[e.method].label for e in reversed(found)])
     axes.set(xlabel="exactly solved, %", ylim=(-0.55, len(found) - 0.45))
     axes.margins(x=0.1)
     low, high = axes.get_xlim()
     axes.set_xlim(low, high + 0.1 * (high - low))  # room for the last number
 
 
-def _dot(
-    axes: Any, y: float, look: Look, mean: float | None, spread: float | None, *,
-    fill: str | None, ink: str,
+def _draw_mark(
+    axes: Any, y: float, style: MethodStyle, mean: float | None, spread: float | None, fill: str,
+    ink: str,
 ) -> None:  # fmt: skip
     """A mark with its spread, and its number to the right of both."""
     x, reach = mean or 0.0, spread or 0.0
-    axes.errorbar(x, y, xerr=reach, fmt=look.mark, color=look.paint, capsize=2.5, markersize=6,
-                  markerfacecolor=fill or look.paint, elinewidth=1.2)  # fmt: skip
+    axes.errorbar(x, y, xerr=reach, fmt=style.marker, color=style.colour, capsize=2.5,
+                  markersize=6, markerfacecolor=fill, elinewidth=1.2)  # fmt: skip
     axes.annotate(f"{x:.1f}", (x + reach, y), (8, 0), textcoords="offset points", va="center",
-                  fontsize=8.5, color=paint(ink))  # fmt: skip
+                  fontsize=8.5, color=colour(ink))  # fmt: skip

@@ -7,26 +7,25 @@ import pytest
 
 from serve.browser import PHONE, WIDE, Tab, chromium
 from tiltrm.evaluate.store import Store
-from tiltrm.report.book import Cover, compared
-from tiltrm.report.catalogue import ITEMS
-from tiltrm.report.evidence import Evidence
-from tiltrm.report.sheet import Compared, Table
-from tiltrm.report.write import as_csv, write
+from tiltrm.report.items import ITEMS
+from tiltrm.report.page import PageHeader, write
+from tiltrm.report.results import StoredResults
+from tiltrm.report.section import DataTable, PaperComparison
 
 pytest.importorskip("matplotlib", reason="figures need matplotlib")
 SOME = ("frontier", "fig4", "fig8")
 
 
-def made(evidence: Evidence, folder: Path) -> dict[str, bytes]:
-    sheets = [ITEMS[name].draw(evidence) for name in SOME]
+def made(results: StoredResults, folder: Path) -> dict[str, bytes]:
+    sections = [ITEMS[name].section(results) for name in SOME]
     commands = {name: f"tiltrm reproduce {name} --data 'a & b'" for name in SOME}
-    files = write(sheets, Cover(["weights & data"], ["less of it"], commands), folder)
+    files = write(sections, PageHeader(["weights & data"], ["less of it"], commands), folder)
     return {path.name: path.read_bytes() for path in files}
 
 
 @pytest.fixture(scope="module")
-def files(evidence: Evidence, tmp_path_factory: pytest.TempPathFactory) -> dict[str, bytes]:
-    return made(evidence, tmp_path_factory.mktemp("page"))
+def files(results: StoredResults, tmp_path_factory: pytest.TempPathFactory) -> dict[str, bytes]:
+    return made(results, tmp_path_factory.mktemp("page"))
 
 
 def test_every_item_has_its_files_and_its_section(files: dict[str, bytes]) -> None:
@@ -40,17 +39,17 @@ def test_every_item_has_its_files_and_its_section(files: dict[str, bytes]) -> No
 
 
 def test_another_store_of_the_same_shards_gives_the_same_bytes(
-    evidence: Evidence, files: dict[str, bytes], tmp_path: Path
+    results: StoredResults, files: dict[str, bytes], tmp_path: Path
 ) -> None:
     """Shards computed in another order, by other machines, at another time."""
     other = Store(tmp_path / "store")
-    jobs = [job for name in SOME for job in ITEMS[name].jobs(evidence)]
-    for shard in reversed(evidence.read({job.key: job for job in jobs}.values())):
+    jobs = [job for name in SOME for job in ITEMS[name].jobs(results)]
+    for shard in reversed(results.read({job.key: job for job in jobs}.values())):
         columns = {n: None if c is None else c.copy() for n, c in shard.columns.items()}
         other._put(
             replace(shard, columns=columns, about={"seconds": 7.0, "commit": "x"}), ".parquet"
         )
-    again = made(replace(evidence, store=other), tmp_path / "page")
+    again = made(replace(results, store=other), tmp_path / "page")
     assert [name for name in files if files[name] != again[name]] == []
 
 
@@ -73,21 +72,21 @@ def test_in_a_browser(
 
 
 def test_words_of_a_comparison() -> None:
-    line = Compared("x", 98.0, 97.25, "%", 0.3, None)
-    assert compared(line) == ("98.0 ± 0.3 %", "97.2 %", "-0.8 points")
-    assert compared(Compared("x", None, 3.0, "×")) == ("–", "3.0 ×", "–")
-    assert compared(Compared("x", 0.834, 0.9, "", digits=3)) == ("0.834", "0.900", "+0.066")
-    assert compared(Compared("x", 0.0, 3.12, "points")) == ("0.0", "3.1", "+3.1 points")
-    both = Compared("x", 98.0, 97.0, "%", 0.3, 0.2)
-    assert compared(both) == ("98.0 ± 0.3 %", "97.0 ± 0.2 %", "-1.0 points")
+    line = PaperComparison("x", 98.0, 97.25, "%", 0.3, None)
+    assert line.texts() == ("98.0 ± 0.3 %", "97.2 %", "-0.8 points")
+    assert PaperComparison("x", None, 3.0, "×").texts() == ("–", "3.0 ×", "–")
+    assert PaperComparison("x", 0.834, 0.9, "", digits=3).texts() == ("0.834", "0.900", "+0.066")
+    assert PaperComparison("x", 0.0, 3.12, "points").texts() == ("0.0", "3.1", "+3.1 points")
+    both = PaperComparison("x", 98.0, 97.0, "%", 0.3, 0.2)
+    assert both.texts() == ("98.0 ± 0.3 %", "97.0 ± 0.2 %", "-1.0 points")
 
 
 def test_a_zero_has_no_minus() -> None:
-    assert compared(Compared("x", -0.04, -0.0)) == ("0.0 %", "0.0 %", "+0.0 points")
-    assert compared(Compared("x", 0.0, -0.04)) == ("0.0 %", "0.0 %", "+0.0 points")
-    assert compared(Compared("x", 0.0, -0.06)) == ("0.0 %", "-0.1 %", "-0.1 points")
+    assert PaperComparison("x", -0.04, -0.0).texts() == ("0.0 %", "0.0 %", "+0.0 points")
+    assert PaperComparison("x", 0.0, -0.04).texts() == ("0.0 %", "0.0 %", "+0.0 points")
+    assert PaperComparison("x", 0.0, -0.06).texts() == ("0.0 %", "-0.1 %", "-0.1 points")
 
 
 def test_csv() -> None:
-    table = Table(("a", "b"), [(1 / 3, None), ("x, y", True), (float("nan"), 7)])
-    assert as_csv(table) == 'a,b\n0.333333,\n"x, y",True\n,7\n'
+    table = DataTable(("a", "b"), [(1 / 3, None), ("x, y", True), (float("nan"), 7)])
+    assert table.as_csv() == 'a,b\n0.333333,\n"x, y",True\n,7\n'

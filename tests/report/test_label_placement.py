@@ -4,9 +4,9 @@ from typing import Any
 
 import pytest
 
-from tiltrm.report import labels
-from tiltrm.report.labels import Label, along, settle
-from tiltrm.report.style import paint, styled
+from tiltrm.report import label_placement
+from tiltrm.report.drawing import colour, figure_style
+from tiltrm.report.label_placement import Label, LabelPlacer
 
 pytest.importorskip("matplotlib", reason="figures need matplotlib")
 EXTENT = (400.0, 300.0)
@@ -15,10 +15,10 @@ Marks = list[list[tuple[float, float]]]
 
 def ready() -> Any:
     """Axes of that extent, ten by ten."""
-    with styled() as figure:
-        sheet = figure(400 / 72, 300 / 72)
-        sheet.set_layout_engine("none")
-        axes = sheet.add_axes((0, 0, 1, 1))
+    with figure_style() as figure:
+        canvas = figure(400 / 72, 300 / 72)
+        canvas.set_layout_engine("none")
+        axes = canvas.add_axes((0, 0, 1, 1))
         axes.set(xlim=(0, 10), ylim=(0, 10))
         return axes
 
@@ -33,8 +33,10 @@ def boxes_on(axes: Any) -> list[Any]:
 def settled(marks: Marks, words: list[str]) -> tuple[list[Any], list[Any]]:
     """The boxes of the labels and of the marks in pixels."""
     axes = ready()
-    own = [Label(*line[0], word, 8, paint("ink")) for line, word in zip(marks, words, strict=True)]
-    settle(axes, own, marks, EXTENT)
+    own = [Label(*line[0], word, 8, colour("ink")) for line, word in zip(marks, words, strict=True)]
+    placer = LabelPlacer(axes, marks, EXTENT)
+    for label in own:
+        placer.place(label)
     return boxes_on(axes), [axes.transData.transform(point) for line in marks for point in line]
 
 
@@ -65,7 +67,7 @@ def test_a_free_mark_has_its_words_above() -> None:
     (box,), (spot,) = settled([[(5, 5)]], ["free"])
     assert box.y0 > spot[1]
     assert abs((box.x0 + box.x1) / 2 - spot[0]) < 1
-    assert labels.PLACES[0] == (0, 1)
+    assert label_placement.DIRECTIONS[0] == (0, 1)
 
 
 REGION = (0.0, 6.0, 4.0, 10.0)  # of ten by ten
@@ -85,8 +87,8 @@ def test_the_words_of_a_region_find_its_free_side(
     lines: Marks, left: float, right: float, bottom: float
 ) -> None:
     axes = ready()
-    label = Label(0, 0, "two words\nor three", 8, paint("ink"))
-    along(axes, label, REGION, settle(axes, [], lines, EXTENT), EXTENT)
+    label = Label(0, 0, "two words\nor three", 8, colour("ink"))
+    LabelPlacer(axes, lines, EXTENT).place_in_region(label, REGION)
     (box,) = boxes_on(axes)
     assert box.x0 > left * PIXEL
     assert box.x1 < right * PIXEL
@@ -98,7 +100,9 @@ def test_the_words_of_a_region_find_its_free_side(
 def test_only_words_far_off_are_tied_to_their_mark() -> None:
     axes = ready()
     ring = [[(5 + dx, 5 + dy)] for dx in (-0.45, 0, 0.45) for dy in (-0.6, 0, 0.6) if dx or dy]
-    crowded, free = Label(5, 5, "crowded", 8, paint("ink")), Label(1, 1, "free", 8, paint("ink"))
-    settle(axes, [crowded, free], [*ring, [(5, 5)], [(1, 1)]], EXTENT)
+    crowded, free = Label(5, 5, "crowded", 8, colour("ink")), Label(1, 1, "free", 8, colour("ink"))
+    placer = LabelPlacer(axes, [*ring, [(5, 5)], [(1, 1)]], EXTENT)
+    placer.place(crowded)
+    placer.place(free)
     tied = {text.get_text(): text.arrow_patch is not None for text in axes.texts}
     assert tied == {"crowded": True, "free": False}

@@ -10,39 +10,38 @@ from tiltrm.data import read
 from tiltrm.evaluate.shards import Shard
 from tiltrm.evaluate.summary import Spread
 from tiltrm.report import (
-    contraction,
-    doubt,
-    figures,
-    frontier_draw,
-    frontier_points,
-    grid,
+    diagnosis,
+    fig1_steps,
+    fig4_entropy,
+    fig6_settings,
+    fig7_contraction,
+    frontier,
+    frontier_plot,
     paper,
-    steps,
-    sweeps,
     table1,
 )
-from tiltrm.report.catalogue import ITEMS
-from tiltrm.report.evidence import MAZE, SUDOKU, Evidence
-from tiltrm.report.sheet import Panel, Sheet
-from tiltrm.report.style import LOOKS, paint, styled
+from tiltrm.report.drawing import STYLES, colour, figure_style
+from tiltrm.report.items import ITEMS
+from tiltrm.report.results import MAZE, SUDOKU, StoredResults
+from tiltrm.report.section import Panel, Section
 from tiltrm.tasks import SUDOKU as TASK
 
-from .test_items import rows
+from .test_numbers import rows
 
 pytest.importorskip("matplotlib", reason="figures need matplotlib")
 
 
 def drawn(panel: Panel) -> Any:
-    with styled() as figure:
-        sheet = figure(4.2, 3.15)
-        axes = sheet.subplots()
+    with figure_style() as figure:
+        canvas = figure(4.2, 3.15)
+        axes = canvas.subplots()
         panel.draw(axes)
-        sheet.draw_without_rendering()
+        canvas.draw_without_rendering()
         return axes
 
 
-def panel(sheet: Sheet, title: str) -> Panel:
-    (found,) = (panel for panel in sheet.panels if panel.title == title)
+def panel(section: Section, title: str) -> Panel:
+    (found,) = (panel for panel in section.panels if panel.title == title)
     return found
 
 
@@ -63,70 +62,70 @@ def bands(axes: Any) -> list[list[float]]:
     return found
 
 
-def test_table1_has_ours_above_the_papers(evidence: Evidence) -> None:
-    sheet = table1.sheet(evidence)
+def test_table1_has_ours_above_the_papers(results: StoredResults) -> None:
+    section = table1.section(results)
     for benchmark, split in (("Sudoku-Extreme", "Test"), ("Sudoku-Extreme", "DF"),
                              ("Maze-Hard", "Test")):  # fmt: skip
-        axes = drawn(panel(sheet, f"{benchmark}, {split}"))
+        axes = drawn(panel(section, f"{benchmark}, {split}"))
         names = [label.get_text() for label in axes.get_yticklabels()]
         at = {round(text.xy[1], 2): (text.xy[0], text.get_text()) for text in axes.texts}
-        for line in rows(sheet, benchmark=benchmark, split=split):
-            place = names.index(LOOKS[line["method"]].label)
+        for line in rows(section, benchmark=benchmark, split=split):
+            place = names.index(STYLES[line["method"]].label)
             for height, mean, sd in ((0.17, "exact", "sd"), (-0.17, "paper", "paper sd")):
                 x, text = at[round(place + height, 2)]
                 assert text == f"{line[mean]:.1f}"
                 assert x == pytest.approx(line[mean] + (line[sd] or 0.0))
 
 
-def test_fig1_has_every_step_with_its_deviation(evidence: Evidence) -> None:
-    sheet = steps.sheet(evidence)
+def test_fig1_has_every_step_with_its_deviation(results: StoredResults) -> None:
+    section = fig1_steps.section(results)
     for split in ("Test", "DF"):
-        axes = drawn(panel(sheet, f"Sudoku-Extreme, {split}"))
+        axes = drawn(panel(section, f"Sudoku-Extreme, {split}"))
         shown = lines(axes)
-        for method, band in zip(dict.fromkeys(row[1] for row in sheet.data.rows), bands(axes),
+        for method, band in zip(dict.fromkeys(row[1] for row in section.data.rows), bands(axes),
                                 strict=True):  # fmt: skip
-            mine = rows(sheet, split=split, method=method)
-            places, values = shown[LOOKS[str(method)].label]
+            mine = rows(section, split=split, method=method)
+            places, values = shown[STYLES[str(method)].label]
             assert places == [line["outer step"] for line in mine]
             assert values == pytest.approx([line["exact"] for line in mine])
             edges = [line["exact"] + side * line["sd"] for line in mine for side in (-1, 1)]
             assert band == pytest.approx(edges)
 
 
-def test_fig2_has_a_line_for_each_method_and_size(evidence: Evidence) -> None:
-    sheet = ITEMS["fig2"].draw(evidence)
-    axes = drawn(panel(sheet, "Accuracy against noise"))
+def test_fig2_has_a_line_for_each_method_and_size(results: StoredResults) -> None:
+    section = ITEMS["fig2"].section(results)
+    axes = drawn(panel(section, "Accuracy against noise"))
     shown, edges = lines(axes), bands(axes)
     cases = [(method, size) for method in ("guided", "unguided") for size in (4, 16)]
     for (method, size), band in zip(cases, edges, strict=True):
-        mine = rows(sheet, panel="accuracy", method=method, **{"S or alpha": size})
-        places, values = shown[f"{LOOKS[method].label}, S = {size}"]
+        mine = rows(section, panel="accuracy", method=method, **{"S or alpha": size})
+        places, values = shown[f"{STYLES[method].label}, S = {size}"]
         assert (places, values) == ([r["noise"] for r in mine], [r["value"] for r in mine])
         assert band == pytest.approx([r[edge] for r in mine for edge in ("low", "high")])
         assert all(line["low"] <= line["value"] <= line["high"] for line in mine)
 
 
-def test_fig3_has_bound_moved_and_gap(evidence: Evidence) -> None:
-    sheet = ITEMS["fig3"].draw(evidence)
+def test_fig3_has_bound_moved_and_gap(results: StoredResults) -> None:
+    section = ITEMS["fig3"].section(results)
     for part, name in ((SUDOKU, "Sudoku-Extreme"), (MAZE, "Maze-Hard")):
-        study = evidence.diagnosis(part)["alignment"]["halting"]
-        axes = drawn(panel(sheet, f"{name}: what one tilt can move"))
+        study = results.diagnosis(part)["alignment"]["halting"]
+        axes = drawn(panel(section, f"{name}: what one tilt can move"))
         shown = lines(axes)
         for key in ("bound", "moved"):
             assert shown[key][1] == pytest.approx([100 * value for value in study[key]])
         (other,) = (twin for twin in axes.figure.axes if twin is not axes)
         gap = lines(other)["gap Δ"][1]
         assert gap[1:] == study["gap"][1:]
-        scores = drawn(panel(sheet, f"{name}: scores by outcome"))
+        scores = drawn(panel(section, f"{name}: scores by outcome"))
         for word, band in zip(("right", "wrong"), bands(scores), strict=True):
             mean, sd = np.array(study[f"score_{word}"]), np.array(study[f"score_{word}_std"])
             assert lines(scores)[f"ends {word}"][1] == pytest.approx(mean)
             assert band == pytest.approx(np.stack((mean - sd, mean + sd), 1).ravel())
 
 
-def test_survival_has_a_line_for_each_radius(evidence: Evidence) -> None:
-    found = evidence.diagnosis(SUDOKU)
-    shown = lines(drawn(Panel("", "", lambda axes: figures.survival(axes, found))))
+def test_survival_has_a_line_for_each_radius(results: StoredResults) -> None:
+    found = results.diagnosis(SUDOKU)
+    shown = lines(drawn(Panel("", "", lambda axes: diagnosis.draw_survival(axes, found))))
     for alpha in (0.5, 1.0, 1.5):
         tubes = [tube for tube in found["stability"]["tubes"] if tube["alpha"] == alpha]
         noises, stays = [t["noise"] for t in tubes], [t["survival"] for t in tubes]
@@ -134,13 +133,13 @@ def test_survival_has_a_line_for_each_radius(evidence: Evidence) -> None:
 
 
 @pytest.mark.parametrize("word", ["solved", "unsolved"])
-def test_fig4_has_the_answer_its_faults_and_its_doubt(evidence: Evidence, word: str) -> None:
+def test_fig4_has_the_answer_its_faults_and_its_doubt(results: StoredResults, word: str) -> None:
     """The answer is the label and what it is off by; the title counts puzzles from 1."""
-    shards, _ = doubt.clouds(evidence)
-    (own,) = (p for p in grid.examples(shards)[0] if p.title.endswith(f": {word}"))
+    shards, _ = fig4_entropy.clouds(results)
+    (own,) = (p for p in fig4_entropy.example_panels(shards)[0] if p.title.endswith(f": {word}"))
     number = int(own.title.split()[1])
     shard, row = _find(shards, number - 1)
-    label = read(evidence.subjects[SUDOKU].data, TASK).labels()[number - 1].numpy()
+    label = read(results.targets[SUDOKU].data, TASK).labels()[number - 1].numpy()
     answer = label.astype(int) + shard["off"][row]
     right, free = shard["cell_right"][row], shard["free"][row]
     assert bool(shard["exact"][row]) == (word == "solved")
@@ -150,16 +149,16 @@ def test_fig4_has_the_answer_its_faults_and_its_doubt(evidence: Evidence, word: 
     shades = {tuple(p.get_xy()[0]): p.get_alpha() for p in axes.patches}
     struck = {
         (min(line.get_xdata()), min(line.get_ydata()))
-        for line in axes.lines if line.get_color() == paint("wrong")
+        for line in axes.lines if line.get_color() == colour("wrong")
     }  # fmt: skip
     for cell in range(81):
         y, x = divmod(cell, 9)
         digit = int(answer[cell]) - 1
         assert texts[x + 0.5, y + 0.54] == (str(digit) if 1 <= digit <= 9 else "?")
         assert ((x + 0.12, y + 0.12) in struck) == (not right[cell])
-        doubt_ = min(1.0, float(shard["path_entropy"][row][cell]) / grid.FULL)
+        doubt_ = min(1.0, float(shard["path_entropy"][row][cell]) / fig4_entropy.FULL)
         assert shades.get((x, y)) == (
-            pytest.approx(grid.STRONGEST * doubt_) if free[cell] else None
+            pytest.approx(fig4_entropy.OPACITY * doubt_) if free[cell] else None
         )
 
 
@@ -170,26 +169,26 @@ def _find(shards: list[Shard], puzzle: int) -> tuple[Shard, int]:
     return shard, int(row)
 
 
-def test_of_a_kind_the_puzzle_in_the_middle_by_doubt_is_shown(evidence: Evidence) -> None:
-    shards, _ = doubt.clouds(evidence)
+def test_of_a_kind_the_puzzle_in_the_middle_by_doubt_is_shown(results: StoredResults) -> None:
+    shards, _ = fig4_entropy.clouds(results)
     mean = {}
     for shard in shards:
         for row in np.flatnonzero(~shard["exact"]):
             path = shard["path_entropy"][row][shard["free"][row]].astype(float)
             mean[int(shard["puzzle"][row])] = path.mean()
-    (own,) = (p for p in grid.examples(shards)[0] if p.title.endswith(": unsolved"))
+    (own,) = (p for p in fig4_entropy.example_panels(shards)[0] if p.title.endswith(": unsolved"))
     shown = mean[int(own.title.split()[1]) - 1]
     below = sum(value < shown for value in mean.values())
     assert below == len(mean) // 2
 
 
-def test_fig4_has_a_band_for_each_entropy(evidence: Evidence) -> None:
-    sheet = doubt.fig4(evidence)
-    axes = drawn(panel(sheet, "Token accuracy by entropy"))
-    cases = [(split, name) for split in ("Test", "DF") for name in doubt.NAMES]
+def test_fig4_has_a_band_for_each_entropy(results: StoredResults) -> None:
+    section = fig4_entropy.section(results)
+    axes = drawn(panel(section, "Token accuracy by entropy"))
+    cases = [(split, name) for split in ("Test", "DF") for name in fig4_entropy.LABELS]
     for (split, name), band in zip(cases, bands(axes), strict=True):
-        mine = rows(sheet, split=split, entropy=name)
-        places, values = lines(axes)[f"{split}, {doubt.NAMES[name]}"]
+        mine = rows(section, split=split, entropy=name)
+        places, values = lines(axes)[f"{split}, {fig4_entropy.LABELS[name]}"]
         assert places == pytest.approx([(line["low"] + line["high"]) / 2 for line in mine])
         assert values == [line["accuracy"] for line in mine]
         edges = [line[f"95 % {edge}"] for line in mine for edge in ("low", "high")]
@@ -197,19 +196,19 @@ def test_fig4_has_a_band_for_each_entropy(evidence: Evidence) -> None:
         assert all(line["low"] < line["high"] for line in mine)
 
 
-def test_fig7_has_shares_of_each_outcome(evidence: Evidence) -> None:
-    sheet = contraction.fig7(evidence)
-    bars, marks = (drawn(panel) for panel in sheet.panels)
-    for word, colour, patches in (("unsolved", "wrong", bars.patches[:2]),
+def test_fig7_has_shares_of_each_outcome(results: StoredResults) -> None:
+    section = fig7_contraction.section(results)
+    bars, marks = (drawn(panel) for panel in section.panels)
+    for word, name, patches in (("unsolved", "wrong", bars.patches[:2]),
                                   ("solved", "adaptive", bars.patches[2:])):  # fmt: skip
-        mine = rows(sheet, solved=word == "solved")
+        mine = rows(section, solved=word == "solved")
         (outline,) = (patch for patch in patches if not patch.get_fill())
         assert outline.get_label() == f"{word}, {len(mine)} puzzles"
         share, edges, _ = outline.get_data()
         counts = np.histogram([line["contraction"] for line in mine], edges)[0]
         assert share == pytest.approx(100 * counts / len(mine))
         assert share.sum() == pytest.approx(100)
-        (mean,) = (line for line in bars.lines if line.get_color() == paint(colour))
+        (mean,) = (line for line in bars.lines if line.get_color() == colour(name))
         assert mean.get_xdata()[0] == pytest.approx(
             np.mean([line["contraction"] for line in mine]), abs=1e-6
         )
@@ -219,18 +218,18 @@ def test_fig7_has_shares_of_each_outcome(evidence: Evidence) -> None:
 
 
 @pytest.mark.parametrize("name", ["beta", "particles", "resample_below", "placement"])
-def test_fig6_has_ours_the_oracle_and_the_papers_setting(evidence: Evidence, name: str) -> None:
-    sheet = sweeps.sheet(evidence)
+def test_fig6_has_ours_the_oracle_and_the_papers_setting(results: StoredResults, name: str) -> None:
+    section = fig6_settings.section(results)
     usual = {"particles": 16, "resample_below": 0.3, "placement": "everywhere"}
     for benchmark, beta in (("Sudoku-Extreme", 0.25), ("Maze-Hard", 1.0)):
-        mine = [line for line in rows(sheet, benchmark=benchmark, setting=name)
+        mine = [line for line in rows(section, benchmark=benchmark, setting=name)
                 if line["resampling"] != "never"]  # fmt: skip
         if not mine:  # placement is not varied on mazes
             continue
-        axes = drawn(panel(sheet, f"{benchmark}: {sweeps.SYMBOLS[name]}"))
+        axes = drawn(panel(section, f"{benchmark}: {fig6_settings.SYMBOLS[name]}"))
         shown = lines(axes)
         oracle = [line["exact"] if line["oracle"] is None else line["oracle"] for line in mine]
-        assert shown[LOOKS["oracle"].label][1] == pytest.approx(oracle)
+        assert shown[STYLES["oracle"].label][1] == pytest.approx(oracle)
         (bar,) = (patch for patch in axes.patches if patch.get_alpha() == 0.13)
         place = bar.get_x() + bar.get_width() / 2
         assert mine[round(place)]["value"] == usual.get(name, beta)
@@ -241,33 +240,33 @@ def test_fig6_has_ours_the_oracle_and_the_papers_setting(evidence: Evidence, nam
             wanted = [[line["95 % low"], line["95 % high"]] for line in mine]
             assert np.array(edges) == pytest.approx(np.array(wanted))
             continue
-        label = "resampled below τ" if name == "beta" else LOOKS["guided"].label
+        label = "resampled below τ" if name == "beta" else STYLES["guided"].label
         assert shown[label][1] == [line["exact"] for line in mine]
         if name == "beta":
-            never = rows(sheet, benchmark=benchmark, setting=name, resampling="never")
+            never = rows(section, benchmark=benchmark, setting=name, resampling="never")
             assert shown["never resampled"][1] == [line["exact"] for line in never]
 
 
-def test_the_frontier_has_every_point_and_every_published_one(evidence: Evidence) -> None:
-    sheet = ITEMS["frontier"].draw(evidence)
-    own = next(p for p in sheet.panels if p.title.startswith("Sudoku-Extreme"))
+def test_the_frontier_has_every_point_and_every_published_one(results: StoredResults) -> None:
+    section = ITEMS["frontier"].section(results)
+    own = next(p for p in section.panels if p.title.startswith("Sudoku-Extreme"))
     axes = drawn(own)
     marked = [line.get_xydata().tolist() for line in axes.lines if line.get_linestyle() == "None"]
     for variant in ("ptrm", "adaptive"):
-        mine = rows(sheet, benchmark="Sudoku-Extreme", method=variant, split="Test")
+        mine = rows(section, benchmark="Sudoku-Extreme", method=variant, split="Test")
         assert [[line["evaluations"], line["exact"]] for line in mine] in marked
-    spent, exact = lines(axes)[LOOKS["ptrm"].label]
-    mine = rows(sheet, benchmark="Sudoku-Extreme", method="ptrm", split="Test")
+    spent, exact = lines(axes)[STYLES["ptrm"].label]
+    mine = rows(section, benchmark="Sudoku-Extreme", method="ptrm", split="Test")
     assert [spent, exact] == [[line[name] for line in mine] for name in ("evaluations", "exact")]
-    marks = [(line.get_xdata()[0], line.get_ydata()[0]) for line in axes.lines
-             if line.get_markerfacecolor() == paint("sheet") and len(line.get_xdata())]  # fmt: skip
-    assert marks == [(peer.evaluations, peer.exact) for peer in paper.PEERS[SUDOKU]]
+    hollow = [line for line in axes.lines if line.get_markerfacecolor() == colour("sheet")]
+    marks = [(line.get_xdata()[0], line.get_ydata()[0]) for line in hollow if len(line.get_xdata())]
+    assert marks == [(peer.evaluations, peer.exact) for peer in paper.FRONTIER[SUDOKU]]
 
 
-def test_the_frontier_names_the_best_point_of_ours(evidence: Evidence) -> None:
+def test_the_frontier_names_the_best_point_of_ours(results: StoredResults) -> None:
     """Not the dearest, where that solves no more."""
-    found = [p for p in frontier_points.gather(evidence, SUDOKU).points if p.variant == "adaptive"]
+    found = [p for p in frontier.read_frontier(results, SUDOKU).points if p.series == "adaptive"]
     best = replace(found[1].row, exact=Spread(0.9995, None), evaluations=Spread(217.6, None))
     series = [found[0], found[1]._replace(row=best), *found[2:]]
-    label = frontier_draw._labels([series], (), small=False)[0]
+    label = frontier_plot._labels([series], (), small=False)[0]
     assert (label.text, label.x) == ("99.95 % at 218", 217.6)

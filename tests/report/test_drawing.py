@@ -6,7 +6,17 @@ import re
 import numpy as np
 import pytest
 
-from tiltrm.report.style import COLOURS, LOOKS, halo, inline, paint, png, styled, svg, variables
+from tiltrm.report.drawing import (
+    COLOURS,
+    STYLES,
+    colour,
+    css_variables,
+    figure_style,
+    halo,
+    inline_svg,
+    to_png,
+    to_svg,
+)
 
 pytest.importorskip("matplotlib", reason="figures need matplotlib")
 
@@ -40,8 +50,8 @@ def contrast(one: str, other: str) -> float:
 @THEMES
 def test_marks_stand_out_from_the_paper_and_words_more(theme: int) -> None:
     paper = COLOURS["sheet"][theme]
-    for look in LOOKS.values():
-        assert contrast(COLOURS[look.colour][theme], paper) >= 3
+    for style in STYLES.values():
+        assert contrast(COLOURS[style.colour_name][theme], paper) >= 3
     for name in ("ink", "soft", "adaptive", "adaptive_rules", "wrong"):
         assert contrast(COLOURS[name][theme], paper) >= 4.5, name
 
@@ -50,26 +60,29 @@ def test_marks_stand_out_from_the_paper_and_words_more(theme: int) -> None:
 @pytest.mark.parametrize("sight", SIGHT)
 def test_methods_are_told_apart_whatever_the_eye(theme: int, sight: str) -> None:
     seen = {
-        look.colour: lab(np.clip(SIGHT[sight] @ linear(COLOURS[look.colour][theme]), 0, 1))
-        for look in LOOKS.values()
+        style.colour_name: lab(
+            np.clip(SIGHT[sight] @ linear(COLOURS[style.colour_name][theme]), 0, 1)
+        )
+        for style in STYLES.values()
     }
     for one, other in itertools.combinations(seen, 2):
         assert np.linalg.norm(seen[one] - seen[other]) > 10, (one, other)
 
 
 def test_no_method_relies_on_colour_alone() -> None:
-    assert len({look.mark for look in LOOKS.values()}) == len(LOOKS)
-    assert len({light for light, _ in COLOURS.values()}) == len(COLOURS)  # or `inline` mixes them
+    assert len({style.marker for style in STYLES.values()}) == len(STYLES)
+    assert len({light for light, _ in COLOURS.values()}) == len(COLOURS)  # or inline_svg mixes them
 
 
 def drawn() -> tuple[str, str, bytes]:
-    with styled() as figure:
-        sheet = figure(3, 2)
-        axes = sheet.subplots()
-        axes.plot([1, 2], [1, 2], color=paint("guided"), marker="o", label="guided")
+    with figure_style() as figure:
+        canvas = figure(3, 2)
+        axes = canvas.subplots()
+        axes.plot([1, 2], [1, 2], color=colour("guided"), marker="o", label="guided")
         axes.text(1, 1, "a word", path_effects=halo())
         axes.legend()
-        return inline(sheet, "here", 'one "figure" <b>'), svg(sheet), png(sheet)
+        inline = inline_svg(canvas, "here", 'one "figure" <b>')
+        return inline, to_svg(canvas), to_png(canvas)
 
 
 def test_inlined_svg_takes_the_pages_colours_and_letters() -> None:
@@ -79,7 +92,7 @@ def test_inlined_svg_takes_the_pages_colours_and_letters() -> None:
     assert not any(light in text for light, _ in COLOURS.values())
     assert "font-family" not in text
     assert "<style" not in text
-    assert set(re.findall(r"var\(--(\w+)\)", text)) <= set(re.findall(r"--(\w+):", variables()))
+    assert set(re.findall(r"var\(--(\w+)\)", text)) <= set(re.findall(r"--(\w+):", css_variables()))
 
 
 def test_inlined_ids_are_its_own_and_every_reference_finds_one() -> None:
