@@ -9,14 +9,14 @@ import pytest
 import tiltrm
 
 ROOT = Path(tiltrm.__file__).parent
-ORDER = (  # what stands in a line imports from the lines above it and from its own folder
+ORDER = (  # a line imports from the lines above it and from its own folder
     ("errors", "statistics"),
-    ("tasks", "model", "device", "folders", "provenance"),
+    ("checks",),
+    ("settings", "tasks", "model", "device", "folders", "provenance"),
     ("data", "kernels"),
-    ("explore", "opening"),
-    ("methods", "diagnose", "train"),
-    ("recipe",),
-    ("solver",),
+    ("explore",),
+    ("solving",),
+    ("diagnose", "train"),
     ("evaluate",),
     ("report", "serve"),
     ("cli",),

@@ -5,10 +5,13 @@ from typing import Any
 
 import pytest
 
+from tiltrm import settings as table
 from tiltrm.errors import SettingsError
 from tiltrm.evaluate import METHODS
 from tiltrm.evaluate.options import NAMES, complete, settable, stages_as_lists
 from tiltrm.solving import default_plan, resized_plan
+
+from .toys import a_job
 
 GIVEN: dict[str, dict[str, Any]] = {
     "guided": {"noise": 1, "placement": "latent"},
@@ -128,3 +131,27 @@ def test_turned_is_named_only_where_it_is_true() -> None:
             complete("adaptive", wrong, "sudoku")
     with pytest.raises(SettingsError, match="turned"):
         complete("guided", {"turned": True}, "sudoku")
+
+
+@pytest.mark.parametrize(
+    ("name", "value"), [("AGREE_SHARE", 0.6), ("AGREE_AMONG", 8), ("HALT_ABOVE", 1.0)]
+)
+def test_another_default_of_a_stopping_rule_makes_another_job(
+    name: str, value: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Else old shards would be taken for results of the new default."""
+    before = a_job("adaptive", task="sudoku")
+    assert before.key == a_job("adaptive", task="sudoku").key
+    monkeypatch.setattr(table, name, value)
+    assert a_job("adaptive", task="sudoku").key != before.key
+    rules = a_job("adaptive_rules", task="sudoku").key
+    monkeypatch.undo()
+    assert a_job("adaptive_rules", task="sudoku").key == rules, "rules ask neither"
+
+
+def test_stopping_rules_can_be_set_and_are_left_out_at_the_first_defaults() -> None:
+    usual = complete("adaptive", {}, "sudoku")
+    assert complete("adaptive", {"agree_share": 0.9, "agree_among": 16}, "sudoku") == usual
+    other = complete("adaptive", {"agree_share": 0.7}, "sudoku")
+    assert other == {**usual, "agree_share": 0.7}
+    assert complete("adaptive", other, "sudoku") == other

@@ -16,8 +16,8 @@ from tiltrm.explore.search import UNDECIDED, Batch, StagedSearch, StepResult
 from tiltrm.explore.search import solve_adaptively as solve
 from tiltrm.explore.stopping import by_agreement, by_halting, by_rules
 from tiltrm.model.base import State, evaluations_per_step
-from tiltrm.model.trm import TRM
-from tiltrm.solving import plan_views
+from tiltrm.model.trm import TRM, TRMConfig
+from tiltrm.solving import plan_views, stopping_rules
 from tiltrm.tasks import Sudoku
 
 PLAN = Adaptive(stages=(Stage(1, 3), Stage(3, 2), Stage(5, 2)))
@@ -326,3 +326,45 @@ def test_plans_that_cannot_be_are_refused() -> None:
     for stages in ((), (Stage(0, 3),), (Stage(1, 0),), *((stage,) for stage in odd)):
         with pytest.raises(SettingsError):
             Adaptive(stages=stages)
+
+
+def test_the_halting_head_is_asked_once_a_step(model: TRM, tokens: Tensor) -> None:
+    """The guide, the stopping rule and the result share its logits."""
+
+    class Counting(TRM):
+        calls = 0
+
+        def halt_logit(self, answer: Tensor) -> Tensor:
+            Counting.calls += 1
+            return super().halt_logit(answer)
+
+    own = Counting(model.config)
+    own.load_state_dict(model.state_dict())
+    plan = Adaptive((Stage(1, 4),))
+    solve(own, tokens[:1], {"halting": by_halting(own, NEVER)}, plan)
+    assert Counting.calls == 4
+
+
+@pytest.mark.parametrize("continues", [False, True])
+def test_a_dead_particle_stays_dead_in_the_next_stage(
+    model: TRM, tokens: Tensor, continues: bool
+) -> None:
+    """A stage gives equal weights to its living particles; it revives none."""
+    brittle = Brittle(model.config)
+    brittle.load_state_dict(model.state_dict())
+    brittle.mine = model.embed(tokens[2:3])[0]
+    seen: list[StepInfo] = []
+    plan = Adaptive((Stage(2, 2), Stage(3, 2, continues)), noise=0.5, beta=0.0)
+    solve(brittle, tokens[2:3], {}, plan, watch=seen.append)
+    weights = [info.log_weights[0].exp() for info in seen]
+    assert weights[0].tolist() == [0.0, 1.0], "particle 0 has no noise and breaks"
+    assert torch.allclose(weights[2], torch.tensor([0.0, 0.5, 0.5])), "and stays dead"
+
+
+def test_agreement_of_less_than_nine_tenths_does_not_stop_a_search() -> None:
+    """14 of 16 particles (.875) are not enough, 15 (.94) are; in 15 particles nothing is."""
+    rule = stopping_rules(Wavering(TRMConfig()))["agreement"]
+    for agreeing, size, decided in ((14, 16, False), (15, 16, True), (15, 15, False)):
+        answers = [[1, 2]] * agreeing + [[3, 3]] * (size - agreeing)
+        even = cloud([1 / size] * size, [0.0] * size)
+        assert bool(rule(even, context(answers)).decided) is decided  # type: ignore[arg-type]
