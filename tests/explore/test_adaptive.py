@@ -9,7 +9,7 @@ from torch import Tensor
 
 from tiltrm.errors import DeviceError, SettingsError
 from tiltrm.explore import search as searching
-from tiltrm.explore.cloud import Cloud, StepInfo
+from tiltrm.explore.cloud import Cloud, Context, StepInfo
 from tiltrm.explore.plan import Adaptive, Stage
 from tiltrm.explore.result import SearchResult, token_entropy
 from tiltrm.explore.search import UNDECIDED, Batch, StagedSearch, StepResult
@@ -349,16 +349,22 @@ def test_the_halting_head_is_asked_once_a_step(model: TRM, tokens: Tensor) -> No
 def test_a_dead_particle_stays_dead_in_the_next_stage(
     model: TRM, tokens: Tensor, continues: bool
 ) -> None:
-    """A stage gives equal weights to its living particles; it revives none."""
-    brittle = Brittle(model.config)
-    brittle.load_state_dict(model.state_dict())
-    brittle.mine = model.embed(tokens[2:3])[0]
+    """A stage gives equal weights to its living particles; it revives none.
+
+    The state stays finite: a guide without a score kills particle 0 in the first stage.
+    """
+
+    def guide(state: State, context: Context) -> Tensor:
+        score = torch.zeros(state.answer.shape[:2])
+        if context.clock.step == 1:
+            score[:, 0] = torch.nan
+        return score
+
     seen: list[StepInfo] = []
-    plan = Adaptive((Stage(2, 2), Stage(3, 2, continues)), noise=0.5, beta=0.0)
-    solve(brittle, tokens[2:3], {}, plan, watch=seen.append)
-    weights = [info.log_weights[0].exp() for info in seen]
-    assert weights[0].tolist() == [0.0, 1.0], "particle 0 has no noise and breaks"
-    assert torch.allclose(weights[2], torch.tensor([0.0, 0.5, 0.5])), "and stays dead"
+    plan = Adaptive((Stage(2, 2), Stage(3, 2, continues)), noise=0.5)
+    solve(model, tokens, {}, plan, guide=guide, watch=seen.append)
+    for info, weights in zip(seen, ([0.0, 1.0], [0.0, 1.0], [0.0, 0.5, 0.5]), strict=False):
+        assert torch.allclose(info.log_weights.exp(), torch.tensor(weights))
 
 
 def test_agreement_of_less_than_nine_tenths_does_not_stop_a_search() -> None:
