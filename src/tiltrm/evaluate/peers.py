@@ -116,7 +116,7 @@ def _halt_first(case: Case) -> Measurement:
     Where none halts in time, the most frequent answer stands.
     """
     stages = (Stage(case.settings["particles"], case.settings["outer_steps"]),)
-    plan = Adaptive(stages, case.settings["noise"], beta=0.0, resample_below=0.0)
+    plan = Adaptive(stages, case.settings["noise"], beta=0.0)
     rule = by_halting(case.model, case.settings["halt_above"])
     return _searched(case, plan, {"halting": every(case.model.cycles, rule)})
 

@@ -9,7 +9,7 @@ from tiltrm.errors import SettingsError
 from tiltrm.explore.keys import uniforms
 from tiltrm.explore.weights import degenerate, ess
 
-# (log-weights, a key for every puzzle) -> whom each slot continues, (puzzle, particle)
+# (log-weights, a key for every puzzle) -> the parent of each slot, (puzzle, particle)
 Resampler = Callable[[Tensor, Tensor], Tensor]
 # the same -> ancestors, and the weights afterwards
 Resample = Callable[[Tensor, Tensor], tuple[Tensor, Tensor]]
@@ -67,7 +67,7 @@ def residual(log_weights: Tensor, keys: Tensor) -> Tensor:
 def _resample_where(
     chosen: Tensor, log_weights: Tensor, ancestors: Tensor
 ) -> tuple[Tensor, Tensor]:
-    """New ancestors and weights 1/S where chosen; elsewhere everybody stays, weights too."""
+    """New ancestors and weights 1/S where chosen; no change elsewhere."""
     stay = torch.arange(log_weights.shape[-1], device=log_weights.device)
     uniform = torch.log_softmax(torch.zeros_like(log_weights), -1)
     chosen = chosen[:, None]
@@ -77,11 +77,11 @@ def _resample_where(
 def when_ess_below(fraction: float, resampler: Resampler) -> Resample:
     """Resample the puzzles with ESS / S < fraction (Algorithm 1, lines 16-18); 0 is never."""
     if not 0.0 <= fraction <= 1.0:
-        raise SettingsError(f"resample_below must lie in [0, 1], got {fraction}")
+        raise SettingsError(f"the ESS fraction must lie in [0, 1], got {fraction}")
 
     def resample(log_weights: Tensor, keys: Tensor) -> tuple[Tensor, Tensor]:
         poor = ess(log_weights) < fraction * log_weights.shape[-1]
-        chosen = poor & ~degenerate(log_weights)  # a dead cloud has nobody to continue
+        chosen = poor & ~degenerate(log_weights)  # a dead cloud has no parent to copy
         if chosen.device.type == "cpu" and not chosen.any():
             return _resample_where(chosen, log_weights, chosen[:, None].long())
         return _resample_where(chosen, log_weights, resampler(log_weights, keys))
@@ -99,6 +99,6 @@ def always(resampler: Resampler) -> Resample:
 
 
 def never(log_weights: Tensor, keys: Tensor) -> tuple[Tensor, Tensor]:
-    """Everybody stays."""
+    """No resampling."""
     nobody = torch.zeros(len(log_weights), dtype=torch.bool, device=log_weights.device)
     return _resample_where(nobody, log_weights, nobody[:, None].long())

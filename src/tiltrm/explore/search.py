@@ -267,8 +267,7 @@ def fixed_search(
 
     Without `readout`, the finished puzzles have no results; the caller takes them from the cloud.
     """
-    stages = (Stage(settings.particles, settings.outer_steps),)
-    plan = Adaptive(stages, settings.noise, settings.beta, settings.resample_below)
+    plan = Adaptive((Stage(settings.particles, settings.outer_steps),))
 
     def select(cloud: Cloud, info: StepInfo) -> Columns:
         record = Recorder(model.vocabulary, settings.entropy_every, trace=False)

@@ -64,7 +64,7 @@ def trajectory_sampler(model: RecursiveModel, noise: Noise) -> Propose:
     """TrajectorySampler, lines 1-8 of Algorithm 1: h_(n+1) ~ K(. | h_n) (eqs. 3 to 5).
 
     Without noise it is `tiltrm.model.base.step`, bit for bit.
-    Proved by tests/explore/test_run.py::test_one_quiet_particle_is_the_model.
+    Proved by tests/explore/test_algorithm.py::test_one_quiet_particle_is_the_model.
     """
 
     def propose(state: State, problem: Problem, clock: Clock) -> State:

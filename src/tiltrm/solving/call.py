@@ -33,9 +33,8 @@ def solve(
         seed: Seed of the noise and of the resampling.
         progress: Called with (done, total).
         watch: Called with the StepInfo of every outer step.
-        **settings: Settings of the method, by name: particles, noise, beta, resample_below,
-            outer_steps, guide, rules, halt_above, ... (the table in tiltrm.settings).
-            Settings left out, or None, take the method's default.
+        **settings: Settings of the method by name, for example particles=16 (the table in
+            tiltrm.settings). Settings left out, or None, take the method's default.
 
     Returns:
         The answers, their confidence and cost. A puzzle's result depends on neither the batch
