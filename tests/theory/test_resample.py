@@ -117,7 +117,7 @@ def test_triggers_touch_only_whom_they_should() -> None:
         ancestors, after = nobody(log_weights, keys(3))
         assert torch.equal(ancestors, stay.expand(3, -1))
         assert torch.equal(after, log_weights)
-    with pytest.raises(SettingsError, match="resample_below"):
+    with pytest.raises(SettingsError, match="ESS fraction"):
         when_ess_below(1.5, systematic)
 
 
