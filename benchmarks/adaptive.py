@@ -17,7 +17,7 @@ from tiltrm.data import read
 from tiltrm.explore import Exploration, explore
 from tiltrm.explore.inputs import device_of
 from tiltrm.explore.plan import Adaptive, Stage
-from tiltrm.explore.search import solve_adaptively as solve
+from tiltrm.explore.running import solve_adaptively as solve
 from tiltrm.explore.stopping import by_halting
 from tiltrm.model.base import RecursiveModel
 from tiltrm.model.checkpoint import load

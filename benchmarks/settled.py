@@ -16,8 +16,8 @@ from torch import Tensor
 from tiltrm.data import read
 from tiltrm.device import choose
 from tiltrm.explore.plan import Adaptive, Stage
+from tiltrm.explore.running import solve_adaptively as solve
 from tiltrm.explore.search import UNDECIDED
-from tiltrm.explore.search import solve_adaptively as solve
 from tiltrm.explore.stopping import by_agreement, by_halting
 from tiltrm.model import load
 from tiltrm.model.base import RecursiveModel

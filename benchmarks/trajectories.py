@@ -15,8 +15,8 @@ from tiltrm.data import Puzzles
 from tiltrm.explore import Exploration
 from tiltrm.explore.cloud import Clock, initial_cloud, make_problem
 from tiltrm.explore.plan import Adaptive, Stage
+from tiltrm.explore.running import solve_adaptively as solve
 from tiltrm.explore.search import UNDECIDED, step_functions
-from tiltrm.explore.search import solve_adaptively as solve
 from tiltrm.explore.step import step
 from tiltrm.model.build import Model
 from tiltrm.solving import plan_views, stopping_rules

@@ -14,7 +14,7 @@ from tiltrm.evaluate.measure import Measurement
 from tiltrm.evaluate.measure import columns as measured
 from tiltrm.evaluate.options import complete
 from tiltrm.evaluate.peers import Case, evaluate_method, exploration
-from tiltrm.explore import algorithm, cloud, explore, guides, search
+from tiltrm.explore import algorithm, cloud, explore, guides, running
 from tiltrm.explore.plan import Adaptive, Stage
 from tiltrm.model.trm import TRM
 from tiltrm.solving import plan_views, solve
@@ -98,7 +98,7 @@ def test_neither_fold_nor_chunk_matters(
             continue  # it knows its puzzles from one side only
         whole = columns(own, puzzles, method)
         with monkeypatch.context() as patch:
-            for module in (algorithm, search):
+            for module in (algorithm, running):
                 patch.setattr(module, "chunk_size", lambda *_: 2)
             again = columns(own, puzzles, method)
         assert all(equal(again[name], whole[name]) for name in whole)

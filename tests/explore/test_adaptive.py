@@ -8,12 +8,12 @@ import torch
 from torch import Tensor
 
 from tiltrm.errors import DeviceError, SettingsError
-from tiltrm.explore import search as searching
+from tiltrm.explore import running
 from tiltrm.explore.cloud import Cloud, Context, StepInfo
 from tiltrm.explore.plan import Adaptive, Stage
 from tiltrm.explore.result import SearchResult, token_entropy
+from tiltrm.explore.running import solve_adaptively as solve
 from tiltrm.explore.search import UNDECIDED, Batch, StagedSearch, StepResult
-from tiltrm.explore.search import solve_adaptively as solve
 from tiltrm.explore.stopping import by_agreement, by_halting, by_rules
 from tiltrm.model.base import State, evaluations_per_step
 from tiltrm.model.trm import TRM, TRMConfig
@@ -104,11 +104,11 @@ def test_company_order_and_chunks_change_nothing(
     assert same(solve(model, tokens[order], rules, PLAN, seed=3), whole, order)
     everyone = torch.arange(len(tokens))
     for rows in (1, 7):
-        monkeypatch.setattr(searching, "chunk_size", lambda *_, rows=rows: rows)
+        monkeypatch.setattr(running, "chunk_size", lambda *_, rows=rows: rows)
         assert same(solve(model, tokens, rules, PLAN, seed=3), whole, everyone)
     keys = 7 * everyone
     keyed = solve(model, tokens, rules, PLAN, keys=keys)
-    monkeypatch.setattr(searching, "EMBEDDED", 2)
+    monkeypatch.setattr(running, "EMBEDDED", 2)
     assert same(solve(model, tokens, rules, PLAN, seed=3), whole, everyone)
     assert same(solve(model, tokens, rules, PLAN, keys=keys), keyed, everyone)
     assert not torch.equal(solve(model, tokens, rules, PLAN, seed=4).confidence, whole.confidence)

@@ -23,7 +23,7 @@ from tiltrm.explore import (
 from tiltrm.explore.plan import Adaptive, Stage
 from tiltrm.explore.resample import systematic
 from tiltrm.explore.result import beliefs, token_entropy
-from tiltrm.explore.search import solve_adaptively as solve
+from tiltrm.explore.running import solve_adaptively as solve
 from tiltrm.explore.search import step_functions
 from tiltrm.explore.stopping import by_halting
 from tiltrm.model.base import State

@@ -9,7 +9,7 @@ from torch import Tensor
 from tiltrm.errors import SettingsError
 from tiltrm.explore import noise
 from tiltrm.explore.plan import Adaptive, Stage, format_stages, parse_stages
-from tiltrm.explore.search import solve_adaptively
+from tiltrm.explore.running import solve_adaptively
 from tiltrm.model.trm import TRM
 
 STAGES = st.lists(

@@ -13,7 +13,7 @@ from tiltrm.explore.choices import make_noise
 from tiltrm.explore.cloud import Clock, StepInfo, make_problem
 from tiltrm.explore.noise import INNER, Where
 from tiltrm.explore.plan import Adaptive, Stage
-from tiltrm.explore.search import solve_adaptively as solve
+from tiltrm.explore.running import solve_adaptively as solve
 from tiltrm.explore.stopping import by_agreement, by_halting
 from tiltrm.model.trm import TRM
 from tiltrm.solving import plan_views

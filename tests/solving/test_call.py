@@ -15,7 +15,7 @@ from tiltrm import Exploration, Result, SettingsError, explore, guides, solve
 from tiltrm.diagnose import SMALL
 from tiltrm.errors import PuzzleError
 from tiltrm.explore.plan import Adaptive, Stage
-from tiltrm.explore.search import solve_adaptively
+from tiltrm.explore.running import solve_adaptively
 from tiltrm.model.base import step
 from tiltrm.model.trm import TRM
 from tiltrm.settings import AGREE_AMONG

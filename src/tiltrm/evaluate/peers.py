@@ -25,7 +25,8 @@ from tiltrm.explore import Exploration, explore
 from tiltrm.explore.guides import Score
 from tiltrm.explore.inputs import device_of
 from tiltrm.explore.plan import Adaptive, Stage
-from tiltrm.explore.search import UNDECIDED, Progress, solve_adaptively
+from tiltrm.explore.running import solve_adaptively
+from tiltrm.explore.search import UNDECIDED, Progress
 from tiltrm.explore.stopping import StoppingRule, by_halting, every
 from tiltrm.model.base import RecursiveModel, model_info
 from tiltrm.settings import AGREE_AMONG, AGREE_SHARE, HALT_ABOVE

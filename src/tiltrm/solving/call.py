@@ -9,7 +9,8 @@ import torch
 from torch import Tensor
 
 from tiltrm.errors import PuzzleError, SettingsError
-from tiltrm.explore.search import Progress, Watch, run_search
+from tiltrm.explore.running import run_search
+from tiltrm.explore.search import Progress, Watch
 from tiltrm.model import load
 from tiltrm.model.base import RecursiveModel, model_info
 from tiltrm.settings import ADAPTIVE
