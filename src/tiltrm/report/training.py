@@ -11,7 +11,7 @@ from tiltrm.report import paper
 from tiltrm.report.evidence import Evidence, percent
 from tiltrm.report.sheet import Cell, Compared, Panel, Sheet, Table
 from tiltrm.report.style import LOOKS, SERIES, paint
-from tiltrm.train.record import METRICS, records
+from tiltrm.train.log import METRICS, current_lines
 
 Line = list[tuple[int, float]]  # (training step, value)
 Lines = dict[str, Line]
@@ -20,7 +20,7 @@ WAYS = ("guided", "unguided", "deterministic")
 
 def curves(files: Sequence[Path]) -> tuple[list[Panel], list[tuple[Cell, ...]], tuple[str, ...]]:
     """Panels of the halting head, rows (what, run, training step, value), and what is missing."""
-    runs = {name: records(path, "evaluation") for name, path in _called(files).items()}
+    runs = {name: current_lines(path, "evaluation") for name, path in _called(files).items()}
     missing = [f"{name}: no evaluation is on record." for name, run in runs.items() if not run]
     if not files:
         missing.append("The training curves are not drawn: give --metrics RUN/metrics.jsonl, once "
@@ -48,7 +48,9 @@ def _called(files: Sequence[Path]) -> dict[str, Path]:
     found: dict[str, Path] = {}
     for path in files:
         folder = path.parent.resolve().name
-        settings = next((line.values.get("settings") for line in records(path, "start")), None)
+        settings = next(
+            (line.values.get("settings") for line in current_lines(path, "start")), None
+        )
         task = str((isinstance(settings, dict) and settings.get("task")) or folder)
         more = (f"{task} ({folder}, {n})" for n in count(2))
         names = chain((task, f"{task} ({folder})"), more)
@@ -95,7 +97,7 @@ def fig8(evidence: Evidence) -> Sheet:
 
 def scanned(path: Path) -> tuple[Lines, Line, tuple[str, ...]]:
     """Percent solved by way, the training loss beside them, and what is missing."""
-    found = records(path, "scan")
+    found = current_lines(path, "scan")
     if not found:
         raise DataError(
             f"{path}: expected at least one scan, got none; name the scan.jsonl of a training run"
@@ -107,7 +109,7 @@ def scanned(path: Path) -> tuple[Lines, Line, tuple[str, ...]]:
     if not metrics.exists():
         note = f"The training loss is not drawn: there is no {METRICS} beside the scan."
         return lines, [], (note,)
-    return lines, [(line.step, line.number("loss")) for line in records(metrics, "train")], ()
+    return lines, [(line.step, line.number("loss")) for line in current_lines(metrics, "train")], ()
 
 
 def _crossings(lines: Lines) -> tuple[float, int, int | None]:
