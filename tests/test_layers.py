@@ -11,6 +11,7 @@ import tiltrm
 ROOT = Path(tiltrm.__file__).parent
 ORDER = (  # what stands in a line imports from the lines above it and from its own folder
     ("errors", "statistics"),
+    ("records",),
     ("tasks", "model", "device", "folders", "provenance"),
     ("data", "kernels"),
     ("explore", "opening"),

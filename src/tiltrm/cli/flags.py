@@ -1,4 +1,4 @@
-"""What flags say that several commands have."""
+"""Help texts of flags that several commands have."""
 
 TASKS = "sudoku, maze, sudoku4, or one's own as FILE.py:NAME"
 

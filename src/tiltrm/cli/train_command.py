@@ -1,4 +1,4 @@
-"""Train a model from puzzles, by the clock or by steps; resumable."""
+"""Train a model from puzzles, for some minutes or steps; resumable."""
 
 import argparse
 import json
