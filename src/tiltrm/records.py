@@ -52,7 +52,9 @@ def convert(kind: Any, value: Any, name: str, error: type[TiltrmError] = Setting
     """The value as the type `kind`. A float accepts a whole number, a tuple accepts a list."""
     origin = get_origin(kind)
     if is_dataclass(kind):
-        return value if isinstance(value, kind) else build_record(kind, value, name, error)
+        if type(value) is kind:
+            return value
+        return build_record(kind, value, name, error)  # type: ignore[arg-type]
     if origin in (Union, UnionType):
         return _convert_union(get_args(kind), value, name, error)
     if origin in (tuple, list):

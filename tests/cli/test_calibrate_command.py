@@ -9,8 +9,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from tiltrm.cli.calibrate_command import OUTER_STEPS
-from tiltrm.explore import calibrate
+from tiltrm.cli import calibrate_command
 from tiltrm.model import load
 from tiltrm.tasks import Sudoku
 
@@ -35,7 +34,7 @@ def sure_early(monkeypatch: pytest.MonkeyPatch) -> None:
         answers = torch.stack((right.roll(1), right))
         return torch.tensor([3.0, 5.0]).expand(110, 2), answers.expand(110, 2, -1)
 
-    monkeypatch.setattr(calibrate, "follow", followed)
+    monkeypatch.setattr(calibrate_command, "follow", followed)
 
 
 @pytest.mark.usefixtures("sure_early")
@@ -81,7 +80,3 @@ def test_refused_in_one_sentence(
     code, out, err = tiltrm("calibrate", "--model", folder, "--data", data, *flags)
     assert (code, out, len(err.splitlines())) == (2, "", 1)
     assert said in err
-
-
-def test_the_help_knows_the_usual_depth() -> None:
-    assert OUTER_STEPS == calibrate.STEPS

@@ -7,13 +7,12 @@ from typing import Any
 
 import pytest
 
-from tiltrm.cli import main
-from tiltrm.train import trainer
+from tiltrm.cli import main, train_command
 
 
 @pytest.fixture(autouse=True)
 def untrained(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(trainer, "Trainer", lambda *_, **__: pytest.fail("a run was begun"))
+    monkeypatch.setattr(train_command, "Trainer", lambda *_, **__: pytest.fail("a run was begun"))
 
 
 def test_the_task_is_named_not_its_presets(tiltrm: Any) -> None:
@@ -84,7 +83,7 @@ def test_a_folder_trains_on_train_and_chooses_on_val(
     def begun_with(settings: Any, train: Any, val: Any, *_: Any, **__: Any) -> None:
         raise BegunError(len(train), len(val))
 
-    monkeypatch.setattr(trainer, "Trainer", begun_with)
+    monkeypatch.setattr(train_command, "Trainer", begun_with)
     with pytest.raises(BegunError) as begun:
         tiltrm(
             "train", "--task", "sudoku4", "--preset", "toy", "--data", tmp_path, "--val", tmp_path

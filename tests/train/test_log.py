@@ -103,7 +103,9 @@ def test_a_line_cut_off_by_a_full_disk_is_removed(tmp_path: Path) -> None:
 )  # fmt: skip
 def test_a_foreign_line_is_named(tmp_path: Path, line: str) -> None:
     (tmp_path / METRICS).write_text(f'{{"kind": "resume", "step": 1}}\n{line}\n')
-    with pytest.raises(DataError, match=r"metrics.jsonl, line 2: expected a line of tiltrm train"):
+    with pytest.raises(
+        DataError, match=r"metrics.jsonl, line 2: expected a record of tiltrm train"
+    ):
         RunLog(tmp_path, True).evaluations()
 
 
@@ -203,7 +205,7 @@ def test_a_foreign_line_is_named_with_what_to_do(tmp_path: Path, content: str) -
     path = written(tmp_path, [("scan", 10)])
     with path.open("a") as out:
         out.write(content + "\n")
-    said = r"metrics\.jsonl, line 2: expected a line of tiltrm train, got .*; correct or remove"
+    said = r"metrics\.jsonl, line 2: expected a record of tiltrm train, got .*; correct or remove"
     for read in (lambda: current_lines(path, "scan"), RunLog(tmp_path, True).evaluations):
         with pytest.raises(DataError, match=said):
             read()

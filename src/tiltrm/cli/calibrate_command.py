@@ -4,44 +4,20 @@ import argparse
 import json
 from pathlib import Path
 
-from tiltrm.cli.flags import TASKS
 from tiltrm.cli.progress import Bar
+from tiltrm.data import read
+from tiltrm.device import choose
 from tiltrm.errors import DataError, SettingsError
-
-OUTER_STEPS = 24  # calibrate.STEPS, which cannot be imported here without torch
-
-
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """`tiltrm calibrate`'s flags."""
-    parser.epilog = (
-        "tiltrm train does this with its validation puzzles; imported weights need it. Use "
-        "puzzles that belong neither to the training set nor to the test set."
-    )
-    add = parser.add_argument
-    add("--model", metavar="M", required=True, help="a native folder, such as import or train "
-        "writes; without --write any model")  # fmt: skip
-    add("--config", metavar="C", help="configuration of another code's checkpoint")
-    add("--data", metavar="F", required=True, help="puzzles with answers: file, folder or dataset")
-    add("--task", help=f"{TASKS} (the model's own)")
-    add("--puzzles", type=int, default=1000, metavar="N", help="use at most this many (1000)")
-    add("--outer-steps", type=int, default=OUTER_STEPS, metavar="N", help="outer steps of each "
-        f"trajectory ({OUTER_STEPS})")  # fmt: skip
-    add("--write", action="store_true", help="store the threshold in the model's folder")
-    add("--device", default="auto", help="auto, cpu or cuda")
-    add("--json", action="store_true", help="print the result as one JSON object")
+from tiltrm.explore.calibrate import FEWEST, follow, threshold
+from tiltrm.model import load
+from tiltrm.model.checkpoint import bundled
+from tiltrm.model.native import CONFIG, recalibrate
+from tiltrm.solver import task_of
+from tiltrm.tasks.base import exactly_right
 
 
 def run(arguments: argparse.Namespace) -> int:
     """Run one trajectory per puzzle, choose the threshold, print it, and store it if asked."""
-    from tiltrm.data import read
-    from tiltrm.device import choose
-    from tiltrm.explore.calibrate import FEWEST, follow, threshold
-    from tiltrm.model import load
-    from tiltrm.model.checkpoint import bundled
-    from tiltrm.model.native import CONFIG, recalibrate
-    from tiltrm.solver import task_of
-    from tiltrm.tasks.base import exactly_right
-
     folder = Path(arguments.model)
     if arguments.write and (arguments.model in bundled() or not (folder / CONFIG).is_file()):
         raise SettingsError(

@@ -9,7 +9,7 @@ from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
-from tiltrm.cli.flags import RAY, TASKS
+from tiltrm.cli.flags import FOLDS, USUALLY_EVALUATED
 from tiltrm.cli.progress import Bar
 from tiltrm.device import choose
 from tiltrm.errors import SettingsError
@@ -21,45 +21,13 @@ from tiltrm.evaluate.summary import DF, groups, identity
 from tiltrm.evaluate.table import Comparison, of_comparisons, of_curves, of_reasons, of_rows
 from tiltrm.evaluate.titles import title
 
-USUAL = ("deterministic", "unguided", "guided", "adaptive")
 SPREAD = ("auto", "cpu", "cuda")  # a worker of a cluster has its own GPU
-FOLDS = 5
 MOST_SEEDS = 1000  # more are a slip, and a long list of jobs
-EPILOG = (
-    "A method may carry settings of its own: --method guided ptrm:particles=25,select=majority. "
-    "A plan is adaptive:stages=[[1,20],[8,24,false,0.6]],turned=true: particles, outer steps, "
-    "whether trajectories go on, noise; and other views of the puzzle. "
-    "With --store, a run that was killed goes on where it stopped, and one that is done is read."
-)
-
-
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """`tiltrm evaluate`'s flags."""
-    parser.epilog = EPILOG
-    add = parser.add_argument
-    add("--model", metavar="M", default="sudoku-extreme", help="bundled name, folder or checkpoint "
-        "(sudoku-extreme)")  # fmt: skip
-    add("--data", metavar="F", required=True, help="any file, folder or dataset with answers")
-    add("--task", help=f"{TASKS} (the model's own)")
-    add("--split", metavar="NAME", help="what to call these puzzles (the name of the file)")
-    add("--method", nargs="+", action="extend", metavar="NAME", help=f"{', '.join(NAMES)} "
-        f"({' '.join(USUAL)}); the others are tested against the first")  # fmt: skip
-    add("--set", nargs="+", action="extend", default=[], metavar="KEY=VALUE", dest="settings",
-        help="a setting of every method that has it")  # fmt: skip
-    add("--by-step", action="store_true", help="accuracy after every outer step, too")
-    add("--folds", type=int, metavar="N", help=f"disjoint parts of the puzzles ({FOLDS}, or one "
-        "to a puzzle where there are fewer)")  # fmt: skip
-    add("--seeds", type=int, default=5, metavar="N", help="of the noise: 0, 1, ... (5)")
-    add("--limit", type=int, metavar="N", help="the first so many puzzles")
-    add("--store", metavar="DIR", help="folder that keeps the results (none is kept)")
-    add("--ray", nargs="?", const="", metavar="ADDRESS", help=RAY)
-    add("--device", default="auto", help="auto, cpu or cuda")
-    add("--json", action="store_true", help="one object with every figure")
 
 
 def run(arguments: argparse.Namespace) -> int:
     """Compute what is missing, then print the tables."""
-    asked = [_method(text) for text in arguments.method or USUAL]
+    asked = [_method(text) for text in arguments.method or USUALLY_EVALUATED]
     kept = arguments.store is not None
     with nullcontext(arguments.store) if kept else tempfile.TemporaryDirectory() as folder:
         store = Store(folder)

@@ -4,23 +4,12 @@ import argparse
 import json
 import shlex
 from dataclasses import asdict
-from pathlib import Path
 
 import torch
 
 from tiltrm.model import describe, load, save
 from tiltrm.model.build import Model, kind_of
 from tiltrm.solver import task_of
-
-
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """`tiltrm import`'s flags."""
-    add = parser.add_argument
-    add("checkpoint", metavar="CKPT", help="a file of TinyRecursiveModels, nano-trm or HRM")
-    add("--out", type=Path, required=True, metavar="DIR", help="the folder to write")
-    add("--config", metavar="F", help="its JSON or YAML configuration, where not beside it")
-    add("--task", help="sudoku or maze, where the sizes do not tell")
-    add("--json", action="store_true", help="what was inferred, as one object")
 
 
 def run(arguments: argparse.Namespace) -> int:

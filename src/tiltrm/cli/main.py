@@ -1,8 +1,7 @@
 """Choose the command, run it, and turn every expected error into one sentence.
 
-A command is a module `tiltrm.cli.NAME_command` with `add_arguments(parser)` and `run(arguments)`.
-Only the module of the chosen command is imported, and it imports torch in `run` and not before, so
-that --help is fast.
+A command is a line in COMMANDS and a module `tiltrm.cli.NAME_command` with `run(arguments)`. The
+module is imported when the command runs, since nearly all of them import torch.
 """
 
 import argparse
@@ -10,23 +9,56 @@ import importlib
 import io
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
-from typing import Any, NoReturn
+from typing import Any, NamedTuple, NoReturn
 
+from tiltrm.cli import flags, reproduce_command
 from tiltrm.errors import SettingsError, TiltrmError
 from tiltrm_entry import INTERRUPTED, quiet_interrupts
 
+
+class Command(NamedTuple):
+    """A command in the overview of `tiltrm --help`, and its flags."""
+
+    summary: str
+    add_flags: Callable[[argparse.ArgumentParser], None]
+
+
 COMMANDS = {
-    "solve": "Solve puzzles, and say how sure every cell is and what it cost.",
-    "import": "Import another code's checkpoint into a native folder, and say what was inferred.",
-    "data": "Check a file of puzzles: its task, count, checksum and bad rows; or generate puzzles.",
-    "train": "Train a model from puzzles, for some minutes or steps; resumable.",
-    "calibrate": "Choose the stopping threshold on the halt logit, on puzzles with known answers.",
-    "serve": "Serve the page where the cloud moves, and the same solver to programs.",
-    "diagnose": "Say without labels whether exploration will help, and which answers to trust.",
-    "evaluate": "Compare methods on the same puzzles: accuracy, cost, and paired tests.",
-    "reproduce": "Make the paper's tables and figures again, beside the paper's numbers.",
+    "solve": Command(
+        "Solve puzzles, and say how sure every cell is and what it cost.", flags.add_solve
+    ),
+    "import": Command(
+        "Import another code's checkpoint into a native folder, and say what was inferred.",
+        flags.add_import,
+    ),
+    "data": Command(
+        "Check a file of puzzles: its task, count, checksum and bad rows; or generate puzzles.",
+        flags.add_data,
+    ),
+    "train": Command(
+        "Train a model from puzzles, for some minutes or steps; resumable.", flags.add_train
+    ),
+    "calibrate": Command(
+        "Choose the stopping threshold on the halt logit, on puzzles with known answers.",
+        flags.add_calibrate,
+    ),
+    "serve": Command(
+        "Serve the page where the cloud moves, and the same solver to programs.", flags.add_serve
+    ),
+    "diagnose": Command(
+        "Say without labels whether exploration will help, and which answers to trust.",
+        flags.add_diagnose,
+    ),
+    "evaluate": Command(
+        "Compare methods on the same puzzles: accuracy, cost, and paired tests.",
+        flags.add_evaluate,
+    ),
+    "reproduce": Command(
+        "Make the paper's tables and figures again, and the frontier, beside the paper's numbers.",
+        reproduce_command.add_arguments,
+    ),
 }
 BAD_INPUT = 2
 
@@ -66,17 +98,16 @@ class ShowVersion(argparse.Action):
 def main(argv: Sequence[str] | None = None) -> int:
     """Run `tiltrm ARGV` and return the exit code."""
     _ready_streams()
-    words = sys.argv[1:] if argv is None else argv
     arguments = argparse.Namespace(command=None)  # argparse sets the command before its flags fail
     try:
         with quiet_interrupts():
-            _parser(words).parse_args(words, arguments)
-            import torch  # noqa: F401  # every command needs it, and it takes a second
+            _parser().parse_args(argv, arguments)
+            command = importlib.import_module(f"tiltrm.cli.{arguments.command}_command")
         if ":" in (getattr(arguments, "task", None) or ""):
             from tiltrm.tasks import adopt
 
             arguments.task = adopt(arguments.task).name
-        code: int = arguments.run(arguments)
+        code: int = command.run(arguments)
         sys.stdout.flush()  # now, while a BrokenPipeError can still be caught
         return code
     except TiltrmError as error:
@@ -122,19 +153,13 @@ def _drop_output() -> None:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
-def _parser(words: Sequence[str]) -> Parser:
-    """The parser of all commands. Only the command among these words gets its flags."""
+def _parser() -> Parser:
     parser = Parser(
         prog="tiltrm",
         description="More right answers from a frozen tiny recursive model, and when to trust it.",
     )
     parser.add_argument("--version", action=ShowVersion, nargs=0, help="show the version and exit")
     commands = parser.add_subparsers(dest="command", metavar="COMMAND", required=True)
-    chosen = next((word for word in words if not word.startswith("-")), None)
-    for name, summary in COMMANDS.items():
-        command = commands.add_parser(name, help=summary, description=summary)
-        if name == chosen:
-            module = importlib.import_module(f"tiltrm.cli.{name}_command")
-            module.add_arguments(command)
-            command.set_defaults(run=module.run)
+    for name, (summary, add_flags) in COMMANDS.items():
+        add_flags(commands.add_parser(name, help=summary, description=summary))
     return parser

@@ -11,7 +11,6 @@ from typing import Any
 
 import torch
 
-from tiltrm.cli.flags import TASKS
 from tiltrm.cli.progress import Bar
 from tiltrm.cli.show import Printer, exit_code
 from tiltrm.cli.watch import LiveCloud
@@ -22,50 +21,13 @@ from tiltrm.methods import numbers
 from tiltrm.model.build import Model
 from tiltrm.opening import open_model
 from tiltrm.serve.recording import Recording, both
-from tiltrm.solver import METHODS, solve_texts, task_of
+from tiltrm.solver import solve_texts, task_of
 from tiltrm.tasks import SUDOKU, Task
 
-EXIT_CODES = (
-    "Exit code: 0 when every answer keeps the rules or was withheld, 1 when one breaks them, 2 "
-    "when a puzzle or anything else typed is wrong (the other puzzles are still solved)."
-)
 MODELS = {"sudoku": "sudoku-extreme", "maze": "maze-hard"}  # bundled
 SAMPLE = "8..........36......7..9.2...5...7.......457.....1...3...1....68..85...1..9....4.."
 BATCH = {"cpu": 64, "cuda": 4096}  # puzzles solved together; a result does not depend on it
 STDIN, STDIN_NAME = "-", "standard input"
-
-
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """`tiltrm solve`'s flags."""
-    parser.epilog = EXIT_CODES
-    add = parser.add_argument
-    add("puzzles", nargs="*", metavar="PUZZLE", help="81 cells, . for a blank; an extreme sample "
-        "where none is given")  # fmt: skip
-    add("--file", metavar="F", help="text or CSV file of puzzles; - is standard input")
-    add("--model", metavar="M", help="bundled name, folder or checkpoint (sudoku-extreme)")
-    add("--config", metavar="C", help="configuration of another code's checkpoint")
-    add("--task", help=f"{TASKS} (the model's own)")
-    add("--method", default=METHODS[0], help=f"{', '.join(METHODS)} ({METHODS[0]})")
-    add("--particles", type=int, metavar="S", help="size of the cloud; adaptive: the largest, "
-        "without the stages beyond it")  # fmt: skip
-    add("--noise", type=float, metavar="SIGMA", help="scale of the noise; adaptive: of all its "
-        "stages, where Sudoku has 0.3 and then 0.6")  # fmt: skip
-    add("--beta", type=float, help="strength of the tilt towards the guide")
-    add("--resample-below", type=float, metavar="TAU", help="resample below this share of ESS; "
-        "adaptive: without other views then")  # fmt: skip
-    add("--outer-steps", type=int, metavar="N", help="depth; adaptive: the most a puzzle gets")
-    add("--guide", metavar="G", help="halting, confidence, residual, rules, shortest, or a "
-        "sum such as halting+2*rules")  # fmt: skip
-    add("--rules", action="store_true", help="the rules of the task decide, and nothing else "
-        "(adaptive)")  # fmt: skip
-    add("--seed", type=int, default=0, help="of the noise (0)")
-    add("--device", default="auto", help="auto, cpu or cuda")
-    add("--abstain", type=float, metavar="P", help="withhold answers of a confidence "
-        "below P, and those that break the rules")  # fmt: skip
-    add("--json", action="store_true", help="one object a line, a puzzle each, in their order")
-    add("--html", metavar="FILE", help="write the run as a page to look at (one puzzle)")
-    add("--watch", action="store_true", help="show the cloud while it runs (one puzzle)")
-    add("--no-color", action="store_true", help="no colours; the variable NO_COLOR does the same")
 
 
 def run(arguments: argparse.Namespace) -> int:

@@ -10,56 +10,27 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from tiltrm.cli.flags import TASKS
+import torch
+
+from tiltrm.data import Puzzles, read, splits
 from tiltrm.errors import DataError, SettingsError
-
-if TYPE_CHECKING:
-    from tiltrm.data import Puzzles
-    from tiltrm.train.settings import TrainSettings
-    from tiltrm.train.trainer import Trainer
-    from tiltrm.train.validation import ValidationReport
+from tiltrm.records import build_record
+from tiltrm.tasks import by_name
+from tiltrm.train import distributed
+from tiltrm.train.log import nan_to_null
+from tiltrm.train.settings import TrainSettings, load_preset
+from tiltrm.train.trainer import Trainer
+from tiltrm.train.validation import ValidationReport
 
 DATASETS = {"sudoku": "sudoku-extreme/train", "maze": "maze-hard/train"}
 WORDS = ("true", "false", "nan", "inf")  # the bare words of TOML
 HELD_OUT = 10  # without --val, every tenth training puzzle is kept for validation
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """`tiltrm train`'s flags."""
-    parser.epilog = (
-        "Exit code: 0 when the planned minutes or steps, or those of --piece-minutes, are done; "
-        "130 or 143 after SIGINT or SIGTERM, with everything saved; 2 with one sentence when "
-        "something is wrong. For several GPUs, start it with torchrun."
-    )
-    parser.add_argument("--task", default="sudoku", help=f"{TASKS} (sudoku)")
-    parser.add_argument("--preset", default="fast", help="fast, paper, fresh (mazes), toy "
-                        "(sudoku4), small (any task), or a TOML file")  # fmt: skip
-    parser.add_argument("--data", help="training puzzles with answers (the public set)")
-    parser.add_argument("--val", help="validation puzzles (a tenth of the training puzzles)")
-    parser.add_argument("--out", type=Path, help="folder of the run (runs/TASK-PRESET)")
-    parser.add_argument("--resume", action="store_true", help="go on from the saved state")
-    parser.add_argument("--start", type=Path, metavar="FOLDER",
-                        help="begin with the weights of this model")  # fmt: skip
-    plan = parser.add_mutually_exclusive_group()
-    plan.add_argument("--minutes", type=float, help="plan the run for this many minutes")
-    plan.add_argument("--steps", type=int, help="plan the run for this many steps")
-    parser.add_argument("--piece-minutes", type=float, metavar="MINUTES",
-                        help="stop and save after this many; --resume goes on")  # fmt: skip
-    parser.add_argument("--set", action="append", default=[], metavar="KEY=VALUE",
-                        help="override a setting, e.g. schedule.final=0.1")  # fmt: skip
-    parser.add_argument("--seed", type=int, help="seed of everything random")
-    parser.add_argument("--device", default="auto", help="auto, cpu or cuda")
-    parser.add_argument("--json", action="store_true", help="print the result as one JSON object")
-    parser.add_argument("--tensorboard", action="store_true", help="write TensorBoard curves too")
-
-
 def run(arguments: argparse.Namespace) -> int:
     """Train, and print the last validation report."""
-    from tiltrm.train import distributed
-    from tiltrm.train.log import nan_to_null
-
     begun = time.monotonic()
     limit = 60 * _positive("--piece-minutes", arguments.piece_minutes, float("inf"))
     trainer = _trainer(arguments)
@@ -77,14 +48,14 @@ def run(arguments: argparse.Namespace) -> int:
     return 128 + signals[0] if signals and trainer.clock.progress < 1.0 else 0
 
 
-def _result(trainer: "Trainer", report: "ValidationReport") -> dict[str, Any]:
+def _result(trainer: Trainer, report: ValidationReport) -> dict[str, Any]:
     return {
         "steps": trainer.clock.step, "seconds": round(trainer.clock.seconds, 2),
         "best": trainer.best, "val": report._asdict(), "warning": _warning(trainer, report),
     }  # fmt: skip
 
 
-def _summary(trainer: "Trainer", report: "ValidationReport") -> str:
+def _summary(trainer: Trainer, report: ValidationReport) -> str:
     steps, seconds = trainer.clock.step, trainer.clock.seconds
     lines = [f"val exact at N={n}: {100 * exact:.2f} %" for n, exact in report.exact.items()]
     judge = f"halting accuracy {100 * report.halt_accuracy:.2f} %, AUROC {report.halt_auroc:.4f}"
@@ -93,7 +64,7 @@ def _summary(trainer: "Trainer", report: "ValidationReport") -> str:
     return "\n".join([*lines, judge, best, *([f"warning: {warning}"] if warning else [])])
 
 
-def _warning(trainer: "Trainer", report: "ValidationReport") -> str | None:
+def _warning(trainer: Trainer, report: ValidationReport) -> str | None:
     """What to do if the best weights solve no validation puzzle at all."""
     if trainer.best > 0:
         return None
@@ -109,9 +80,7 @@ def _warning(trainer: "Trainer", report: "ValidationReport") -> str | None:
     )
 
 
-def _trainer(arguments: argparse.Namespace) -> "Trainer":
-    from tiltrm.train.trainer import Trainer
-
+def _trainer(arguments: argparse.Namespace) -> Trainer:
     settings = _settings(arguments)
     train, val = _puzzles(arguments)
     out = arguments.out or Path("runs") / f"{arguments.task}-{Path(arguments.preset).stem}"
@@ -121,12 +90,8 @@ def _trainer(arguments: argparse.Namespace) -> "Trainer":
     )  # fmt: skip
 
 
-def _settings(arguments: argparse.Namespace) -> "TrainSettings":
+def _settings(arguments: argparse.Namespace) -> TrainSettings:
     """The preset, overridden by the flags of the command line."""
-    from tiltrm.records import build_record
-    from tiltrm.tasks import by_name
-    from tiltrm.train.settings import TrainSettings, load_preset
-
     by_name(arguments.task)  # an unknown task is an error of its own, before its presets
     values = asdict(load_preset(arguments.task, arguments.preset))
     if arguments.minutes is not None:
@@ -156,13 +121,8 @@ def _settings(arguments: argparse.Namespace) -> "TrainSettings":
     return settings
 
 
-def _puzzles(arguments: argparse.Namespace) -> "tuple[Puzzles, Puzzles]":
+def _puzzles(arguments: argparse.Namespace) -> tuple[Puzzles, Puzzles]:
     """Training and validation puzzles, both with answers."""
-    import torch
-
-    from tiltrm.data import read, splits
-    from tiltrm.tasks import by_name
-
     task = by_name(arguments.task)
     source = arguments.data or DATASETS.get(arguments.task)
     if source is None:

@@ -46,9 +46,12 @@ def describe_origin(
     command: Sequence[str], train: Puzzles, val: Puzzles, device: torch.device, processes: int
 ) -> Origin:
     """Data with checksums, the device by name, the code by version and commit."""
-    described = (f"{len(each):,} puzzles, SHA-256 {checksum(each)}" for each in (train, val))
+    train_data, val_data = (
+        f"{len(puzzles):,} puzzles, SHA-256 {checksum(puzzles)}" for puzzles in (train, val)
+    )
     code = f"{release()}, commit {commit()}"
-    return Origin(shlex.join(command), *described, f"{processes} x {device_name(device)}", code)
+    where = f"{processes} x {device_name(device)}"
+    return Origin(shlex.join(command), train_data, val_data, where, code)
 
 
 def save_best(model: TRM, folder: Path, card: str, decide_above: float) -> None:

@@ -200,7 +200,7 @@ def _data_error(place: str, text: str, *keys: str) -> Iterator[None]:
     try:
         yield
     except (ValueError, KeyError, TypeError, AttributeError):
-        expected = f"a line of tiltrm train{' with ' if keys else ''}{'.'.join(keys)}"
+        expected = f"a record of tiltrm train{' with ' if keys else ''}{'.'.join(keys)}"
         raise DataError(
             f"{place}: expected {expected}, got {text[:60]!r}; correct or remove the line"
         ) from None
