@@ -205,7 +205,7 @@ def test_a_foreign_line_is_named_with_what_to_do(tmp_path: Path, content: str) -
     path = written(tmp_path, [("scan", 10)])
     with path.open("a") as out:
         out.write(content + "\n")
-    said = r"metrics\.jsonl, line 2: expected a record of tiltrm train, got .*; correct or remove"
+    said = r"metrics\.jsonl, line 2: expected a record of tiltrm train, got .*; mend or remove"
     for read in (lambda: current_lines(path, "scan"), RunLog(tmp_path, True).evaluations):
         with pytest.raises(DataError, match=said):
             read()

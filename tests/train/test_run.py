@@ -15,7 +15,7 @@ from tiltrm.cli.train_command import assign
 from tiltrm.data import read
 from tiltrm.data.splits import checksum
 from tiltrm.errors import SettingsError
-from tiltrm.model import load
+from tiltrm.model import load, save
 from tiltrm.train import log, state, trainer
 from tiltrm.train.clock import TrainingClock
 from tiltrm.train.distributed import World
@@ -329,7 +329,9 @@ def test_the_files_of_a_run_have_the_usual_modes(tmp_path: Path) -> None:
     """Those that the umask leaves: neither private nor open to all."""
     before = os.umask(0o027)
     try:
-        toys.trainer(tmp_path / "run", steps=1).run()
+        run = toys.trainer(tmp_path / "run", steps=1)
+        run.run()
+        save(run.learner.model, tmp_path / "run" / "saved")
     finally:
         os.umask(before)
     paths = [tmp_path / "run", *(tmp_path / "run").rglob("*")]

@@ -202,7 +202,7 @@ def _data_error(place: str, text: str, *keys: str) -> Iterator[None]:
     except (ValueError, KeyError, TypeError, AttributeError):
         expected = f"a record of tiltrm train{' with ' if keys else ''}{'.'.join(keys)}"
         raise DataError(
-            f"{place}: expected {expected}, got {text[:60]!r}; correct or remove the line"
+            f"{place}: expected {expected}, got {text[:60]!r}; mend or remove the line"
         ) from None
 
 
