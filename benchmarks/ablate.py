@@ -20,15 +20,20 @@ import torch
 
 from tiltrm.data import Puzzles
 from tiltrm.tasks import Sudoku
-from tiltrm.train import monitor
-from tiltrm.train.distributed import ALONE
+from tiltrm.train.distributed import SINGLE_PROCESS
 from tiltrm.train.learner import Learner
-from tiltrm.train.settings import Depth, Hints, Schedule, Settings, preset
+from tiltrm.train.settings import Depth, Hints, Schedule, TrainSettings, load_preset
+from tiltrm.train.validation import validate
 
 TASK = Sudoku(2)
 TRAIN, VAL, FRESH = 32, 400, 2000  # puzzles
 BASE = replace(
-    preset("sudoku4", "toy"), batch=32, weight_decay=0.1, depth=Depth(), ema=0.9, evaluate_steps=12
+    load_preset("sudoku4", "toy"),
+    batch=32,
+    weight_decay=0.1,
+    depth=Depth(),
+    ema=0.9,
+    evaluate_steps=12,
 )
 FRESH_NAME = f"{FRESH} puzzles"
 CHANGES: dict[str, dict[str, Any]] = {
@@ -86,14 +91,14 @@ def puzzles(count: int) -> Puzzles:
     return Puzzles(TASK, torch.stack(questions), torch.stack(answers))
 
 
-def score(settings: Settings, train: Puzzles, val: Puzzles) -> Score:
+def score(settings: TrainSettings, train: Puzzles, val: Puzzles) -> Score:
     """Train to the end and measure the averaged weights."""
-    learner = Learner(settings, train, ALONE, torch.device("cpu"))
+    learner = Learner(settings, train, SINGLE_PROCESS, torch.device("cpu"))
     for step in range(settings.steps):
         learner.step(step, step / settings.steps)
     with learner.ema.applied():
         reports = [
-            monitor.evaluate(
+            validate(
                 learner.model, part, outer_steps=settings.evaluate_steps, batch=VAL,
                 dtype=learner.dtype,
             )

@@ -16,9 +16,10 @@ import torch
 from torch import Generator, Tensor
 
 from tiltrm.data import Puzzles
+from tiltrm.records import build_record
 from tiltrm.tasks import Maze
-from tiltrm.train.loop import Trainer
-from tiltrm.train.settings import Settings
+from tiltrm.train.settings import TrainSettings
+from tiltrm.train.trainer import Trainer
 
 SIDE, LONG = 8, 14  # side of the mazes, fewest cells of a shortest path
 TRAIN, VAL = 500, 200
@@ -59,7 +60,7 @@ def main() -> None:
     arguments = parser.parse_args()
     torch.set_num_threads(1)
     task = Carried(SIDE) if arguments.labels == "carried" else Maze(SIDE)
-    settings = replace(Settings.from_dict(SETTINGS), steps=arguments.steps)
+    settings = replace(build_record(TrainSettings, SETTINGS), steps=arguments.steps)
     if arguments.labels == "none":
         settings = replace(settings, augment="none")
     train, val = mazes(task, range(TRAIN)), mazes(task, range(TRAIN, TRAIN + VAL))

@@ -20,7 +20,7 @@ from tiltrm.data import Puzzles
 from tiltrm.tasks import by_name
 from tiltrm.train.distributed import World
 from tiltrm.train.learner import Learner
-from tiltrm.train.settings import Depth, Settings, Window, preset
+from tiltrm.train.settings import Depth, TrainSettings, Window, load_preset
 
 KNOWN_MS = 94.0  # Sudoku, batch 768, 3 x (6 + 1), compiled, one H200
 BATCHES = {"sudoku": [384, 768], "maze": [128]}
@@ -35,9 +35,9 @@ def step_seconds(learner: Learner, steps: int, progress: float = 0.5) -> float:
     return statistics.median(times[3:])
 
 
-def _settings(task: str, batch: int, tiny: bool) -> Settings:
+def _settings(task: str, batch: int, tiny: bool) -> TrainSettings:
     settings = replace(
-        preset(task, "fast"), batch=batch, depth=Depth(), shuffles=4, window=Window()
+        load_preset(task, "fast"), batch=batch, depth=Depth(), shuffles=4, window=Window()
     )
     if not tiny:
         return settings

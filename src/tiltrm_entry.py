@@ -1,13 +1,15 @@
-"""The program `tiltrm`: an interrupt ends it at once and quietly, from the first moment on.
+"""The program `tiltrm`. An interrupt ends it at once and without a traceback, from the start on.
 
-It stands outside the package, since whatever imports that imports torch, a second and more.
-`python -m tiltrm` and `python -m tiltrm.cli` end here, too, once Python has imported the package.
+This module is not in the package, so that nothing of the package is imported before the handler
+is set. `python -m tiltrm` and `python -m tiltrm.cli` call it, too.
 """
 
 import os
 import signal
 import sys
-from contextlib import suppress
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from typing import NoReturn
 
 INTERRUPTED = 130
@@ -15,11 +17,9 @@ INTERRUPTED = 130
 
 def main() -> int:
     """Run `tiltrm` with the words of the command line and return the exit code."""
-    waiting = hush()
-    from tiltrm.cli import main as run
+    with quiet_interrupts():
+        from tiltrm.cli import main as run
 
-    if waiting:
-        signal.signal(signal.SIGINT, signal.default_int_handler)
     code = run()
     if code == INTERRUPTED:
         with suppress(OSError):
@@ -28,16 +28,25 @@ def main() -> int:
     return code
 
 
-def hush() -> bool:
-    """Let an interrupt end the process at once; False, and nothing done, where it is ignored."""
-    if signal.getsignal(signal.SIGINT) not in (signal.default_int_handler, _leave):
-        return False
-    signal.signal(signal.SIGINT, _leave)
-    return True
+@contextmanager
+def quiet_interrupts() -> Iterator[None]:
+    """Let an interrupt end the process at once. Slow imports belong in here.
+
+    A KeyboardInterrupt in the middle of an import can look like a broken library. If SIGINT has a
+    handler other than Python's own, or is ignored, it is left alone.
+    """
+    is_main = threading.current_thread() is threading.main_thread()
+    if not is_main or signal.getsignal(signal.SIGINT) is not signal.default_int_handler:
+        yield
+        return
+    signal.signal(signal.SIGINT, _exit)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
-def _leave(*_: object) -> NoReturn:
-    """At once: an error in the middle of an import passes for a broken library."""
+def _exit(*_: object) -> NoReturn:
     with suppress(OSError):
         os.write(2, b"tiltrm: interrupted\n")
     os._exit(INTERRUPTED)

@@ -11,7 +11,7 @@ import tiltrm
 ROOT = Path(tiltrm.__file__).parent
 ORDER = (  # a line imports from the lines above it and from its own folder
     ("errors", "statistics"),
-    ("checks",),
+    ("checks", "records"),
     ("settings", "tasks", "model", "device", "folders", "provenance"),
     ("data", "kernels"),
     ("explore",),

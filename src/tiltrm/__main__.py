@@ -1,3 +1,7 @@
 """`python -m tiltrm` is `tiltrm`."""
 
-from tiltrm.cli import __main__  # noqa: F401
+import sys
+
+from tiltrm_entry import main
+
+sys.exit(main())

@@ -4,12 +4,16 @@ import subprocess
 from functools import cache
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-import torch
+if TYPE_CHECKING:
+    import torch
 
 
-def device_name(device: torch.device) -> str:
+def device_name(device: "torch.device") -> str:
     """The name of a GPU, or CPU."""
+    import torch  # here, since `tiltrm --version` imports this module and needs no torch
+
     return torch.cuda.get_device_name(device) if device.type == "cuda" else "CPU"
 
 

@@ -29,7 +29,7 @@ QUICK = ("--method", "deterministic", "--outer-steps", "1")
 def solver(stubborn: Any, monkeypatch: pytest.MonkeyPatch) -> Any:
     """The command line with a model that always gives ANSWER; its `halt` may be changed."""
     model = stubborn(TASK.encode(ANSWER))
-    monkeypatch.setattr("tiltrm.model.load", lambda *_, **__: model)
+    monkeypatch.setattr(solve_command, "load", lambda *_, **__: model)
     return model
 
 
@@ -120,8 +120,7 @@ def test_every_method_runs(tiltrm: Any, folder: str, method: str) -> None:
 
 def test_the_flags_arrive(tiltrm: Any, folder: str, monkeypatch: pytest.MonkeyPatch) -> None:
     seen: dict[str, Any] = {}
-    solve_texts = "tiltrm.solving.solve_texts"
-    monkeypatch.setattr(solve_texts, lambda *_, **given: seen.update(given) or [])
+    monkeypatch.setattr(solve_command, "solve_texts", lambda *_, **given: seen.update(given) or [])
     tiltrm("solve", PUZZLE, "--model", folder, "--method", "adaptive", "--particles", "3",
            "--noise", "0.1", "--beta", "0.2", "--resample-below", "0.4", "--outer-steps", "5",
            "--guide", "residual", "--seed", "7", "--rules", "--abstain", "0.6")  # fmt: skip
@@ -264,7 +263,7 @@ def test_random_bytes_as_a_file(folder: str, tmp_path: Path, content: bytes) -> 
 def test_a_page_that_has_no_place_is_told_before_the_solving(
     tiltrm: Any, solver: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("tiltrm.solving.solve_texts", lambda *_, **__: pytest.fail("solved"))
+    monkeypatch.setattr(solve_command, "solve_texts", lambda *_, **__: pytest.fail("solved"))
     for place in (tmp_path / "none" / "page.html", tmp_path):
         code, _, err = tiltrm("solve", PUZZLE, "--html", place)
         assert code == 2

@@ -7,13 +7,12 @@ from typing import Any
 
 import pytest
 
-from tiltrm.cli import main
-from tiltrm.train import loop
+from tiltrm.cli import main, train_command
 
 
 @pytest.fixture(autouse=True)
 def untrained(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(loop, "Trainer", lambda *_, **__: pytest.fail("a run was begun"))
+    monkeypatch.setattr(train_command, "Trainer", lambda *_, **__: pytest.fail("a run was begun"))
 
 
 def test_the_task_is_named_not_its_presets(tiltrm: Any) -> None:
@@ -81,10 +80,10 @@ def test_a_folder_trains_on_train_and_chooses_on_val(
         text = "question,answer\n" + "1...3..2.1....2.,1234341221434321\n" * count
         (tmp_path / f"{name}.csv").write_text(text)
 
-    def trainer(settings: Any, train: Any, val: Any, *_: Any, **__: Any) -> None:
+    def begun_with(settings: Any, train: Any, val: Any, *_: Any, **__: Any) -> None:
         raise BegunError(len(train), len(val))
 
-    monkeypatch.setattr(loop, "Trainer", trainer)
+    monkeypatch.setattr(train_command, "Trainer", begun_with)
     with pytest.raises(BegunError) as begun:
         tiltrm(
             "train", "--task", "sudoku4", "--preset", "toy", "--data", tmp_path, "--val", tmp_path

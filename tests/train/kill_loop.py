@@ -14,23 +14,23 @@ import torch
 from torch import nn
 
 from tiltrm.train import state
-from tiltrm.train.ema import EMA
-from tiltrm.train.state import Live
+from tiltrm.train.optimiser import EMA
+from tiltrm.train.state import TrainState
 
 state.SMALL, state.PIECE_BYTES = 64, 2**12
 
 
-def fresh() -> Live:
+def fresh() -> TrainState:
     model = nn.Sequential(nn.Linear(32, 32), nn.Linear(32, 32))
     adam = torch.optim.AdamW(model.parameters(), lr=0.0, weight_decay=0.0)
     for parameter in model.parameters():
         parameter.grad = torch.ones_like(parameter)
     adam.step()
-    return Live(model, [adam], EMA(list(model.parameters()), 0.9))
+    return TrainState(model, [adam], EMA(list(model.parameters()), 0.9))
 
 
 @torch.no_grad()
-def fill(live: Live, value: int) -> None:
+def fill(live: TrainState, value: int) -> None:
     """Every number that is saved becomes `value`."""
     for parameter, average in zip(live.ema.weights, live.ema.average, strict=True):
         parameter.fill_(value)

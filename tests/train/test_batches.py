@@ -8,7 +8,7 @@ from tiltrm.data import Puzzles
 from tiltrm.errors import DataError, SettingsError
 from tiltrm.tasks import Maze
 from tiltrm.train import batches
-from tiltrm.train.settings import Depth, Hints, Settings
+from tiltrm.train.settings import Depth, Hints, TrainSettings
 
 from . import toys
 
@@ -21,7 +21,7 @@ def rows(tokens: Tensor) -> set[bytes]:
 
 def draw(augment: str, seed: int = 0, **changes: object) -> tuple[Tensor, Tensor]:
     settings = toys.settings(augment=augment, batch=64, **changes)
-    source = batches.source(toys.puzzles(), settings, CPU)
+    source = batches.training_set(toys.puzzles(), settings, CPU)
     return batches.draw(source, settings, Generator().manual_seed(seed))
 
 
@@ -45,7 +45,7 @@ def test_fixed_shuffles_are_so_many_in_blocks_of_any_size(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     settings = toys.settings(augment="fixed", shuffles=7)
-    source = batches.source(toys.puzzles(), settings, CPU)
+    source = batches.training_set(toys.puzzles(), settings, CPU)
     assert len(source.questions) == 7 * len(toys.puzzles())
     assert toys.TASK.is_solved(source.questions, source.labels).all()
     assert len(rows(source.questions)) > 6 * len(toys.puzzles())
@@ -53,7 +53,7 @@ def test_fixed_shuffles_are_so_many_in_blocks_of_any_size(
         batches.draw(source, settings, Generator().manual_seed(seed))[0])}  # fmt: skip
     assert drawn <= rows(source.questions)
     monkeypatch.setattr(batches, "BLOCK", 13)
-    small = batches.source(toys.puzzles(), settings, CPU)
+    small = batches.training_set(toys.puzzles(), settings, CPU)
     assert toys.TASK.is_solved(small.questions, small.labels).all()
     assert len(small.questions) == len(source.questions)
 
@@ -63,7 +63,9 @@ def test_what_is_made_beforehand_is_of_the_seed(augment: str) -> None:
     maze = Maze(7)
     given = Puzzles(maze, *maze.fresh(3, Generator().manual_seed(9)))
     one, again, other = (
-        batches.source(given, toys.settings(augment=augment, shuffles=4, seed=seed), CPU).questions
+        batches.training_set(
+            given, toys.settings(augment=augment, shuffles=4, seed=seed), CPU
+        ).questions
         for seed in (1, 1, 2)
     )
     assert torch.equal(one, again)
@@ -91,7 +93,7 @@ def test_hints_add_clues_of_the_answer_and_nothing_else() -> None:
 
 def test_hints_are_refused_where_an_answer_is_no_clue() -> None:
     with pytest.raises(SettingsError, match="hints"):
-        Settings("maze", hints=Hints(0.5, 3))
+        TrainSettings("maze", hints=Hints(0.5, 3))
 
 
 def test_fresh_mazes_take_the_place_of_the_given_ones() -> None:
@@ -99,14 +101,14 @@ def test_fresh_mazes_take_the_place_of_the_given_ones() -> None:
     questions, answers = maze.fresh(4, Generator().manual_seed(9))
     settings = toys.settings(augment="fresh", shuffles=3, batch=8)
     given = Puzzles(maze, questions, answers)
-    source = batches.source(given, settings, CPU)
+    source = batches.training_set(given, settings, CPU)
     assert len(source.questions) == 12
     assert maze.is_solved(source.questions, source.labels).all()
-    assert torch.equal(source.questions, batches.source(given, settings, CPU).questions)
+    assert torch.equal(source.questions, batches.training_set(given, settings, CPU).questions)
     drawn, _ = batches.draw(source, settings, Generator().manual_seed(0))
     assert rows(drawn) <= rows(source.questions)
     with pytest.raises(SettingsError, match="is for mazes"):
-        batches.source(toys.puzzles(), settings, CPU)
+        batches.training_set(toys.puzzles(), settings, CPU)
 
 
 @pytest.mark.parametrize("window", [0, 4])
@@ -114,20 +116,20 @@ def test_moved_mazes_are_made_of_the_given_walls(window: int) -> None:
     maze = Maze(7)
     given = Puzzles(maze, *maze.fresh(3, Generator().manual_seed(9)))
     settings = toys.settings(augment="moved", shuffles=40)
-    source = batches.source(given, settings, CPU, window)
+    source = batches.training_set(given, settings, CPU, window)
     assert 60 < len(source.questions) <= 120
     assert source.questions.shape[1] == (window or 7) ** 2
     assert Maze(window or 7).is_solved(source.questions, source.labels).all()
-    again = batches.source(given, settings, CPU, window)
+    again = batches.training_set(given, settings, CPU, window)
     assert torch.equal(source.questions, again.questions)
     with pytest.raises(SettingsError, match="is for mazes"):
-        batches.source(toys.puzzles(), settings, CPU)
+        batches.training_set(toys.puzzles(), settings, CPU)
 
 
 def test_puzzles_without_answers_are_refused() -> None:
     bare = Puzzles(toys.TASK, toys.puzzles().questions)
     with pytest.raises(DataError, match="with answers"):
-        batches.source(bare, toys.settings(), CPU)
+        batches.training_set(bare, toys.settings(), CPU)
 
 
 def test_batch_seeds_differ_and_repeat() -> None:

@@ -31,7 +31,7 @@ def test_halting_rule_case_by_case() -> None:
     cases = list(itertools.product(range(most), logits, chances, range(2, most + 1)))
     taken, logit, chance, minimum = (torch.tensor(column) for column in zip(*cases, strict=True))
     before = blank(len(cases))._replace(steps=taken.int())
-    draws = carry.Draws(chance, minimum.int())
+    draws = carry.HaltingDraws(chance, minimum.int())
     after = carry.advance(
         before, other_state(len(cases)), logit, draws, max_steps=most, exploration=exploration
     )

@@ -8,7 +8,7 @@ import pytest
 
 from tiltrm.data.splits import checksum
 from tiltrm.train import state
-from tiltrm.train.loop import Trainer
+from tiltrm.train.trainer import Trainer
 
 from . import toys
 

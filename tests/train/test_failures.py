@@ -14,9 +14,9 @@ from safetensors import SafetensorError
 
 from tiltrm.cli import main
 from tiltrm.errors import DataError, DegenerateError, SettingsError
-from tiltrm.train import guard, state
+from tiltrm.train import state
 from tiltrm.train.batches import batch_seed
-from tiltrm.train.loop import Trainer
+from tiltrm.train.trainer import Trainer, check_losses
 
 from . import toys
 
@@ -102,7 +102,7 @@ def refuse(error: Exception) -> Callable[..., None]:
 def test_a_full_disk_for_the_state(
     command: Command, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, error: Exception
 ) -> None:
-    monkeypatch.setattr(state, "save_file", refuse(error))
+    monkeypatch.setattr(state, "serialise", refuse(error))
     code, said = command()
     assert code == 2
     assert "the training state could not be written" in sentence(said)
@@ -114,14 +114,14 @@ def test_a_full_disk_for_the_state(
 def test_a_full_disk_for_the_best_weights(
     command: Command, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, error: Exception
 ) -> None:
-    monkeypatch.setattr("tiltrm.model.native.save_file", refuse(error))
+    monkeypatch.setattr("tiltrm.model.native.serialise", refuse(error))
     code, said = command()
     assert code == 2
     assert "the best weights could not be written" in sentence(said)
     assert not list((tmp_path / "run").glob("*best*"))
 
 
-def test_a_full_disk_for_the_record(command: Command, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_full_disk_for_the_log(command: Command, monkeypatch: pytest.MonkeyPatch) -> None:
     real = Path.open
 
     def opened(path: Path, mode: str = "r", **options: Any) -> Any:
@@ -221,16 +221,16 @@ def test_a_loss_gone_wrong_names_step_seed_and_last_good_state(
 
 def test_the_step_named_is_the_first_bad_one(tmp_path: Path) -> None:
     settings = toys.settings()
-    guard.check([2.0, 3.0], 7, settings, tmp_path)
+    check_losses([2.0, 3.0], 7, settings, tmp_path)
     for bad in (float("nan"), float("inf"), 100.0):
         with pytest.raises(DegenerateError, match=r"at step 9 .*last good state is none"):
-            guard.check([2.0, 3.0, bad, bad], 7, settings, tmp_path)
+            check_losses([2.0, 3.0, bad, bad], 7, settings, tmp_path)
 
 
 def test_the_first_loss_of_a_fresh_model_is_no_explosion(tmp_path: Path) -> None:
     for scale in (0.1, 1.0, 3.0):
         run = toys.trainer(tmp_path, initial_scale=scale, halt_weight=0.0)
-        guard.check(toys.advance(run, 1), 0, run.settings, tmp_path)
+        check_losses(toys.advance(run, 1), 0, run.settings, tmp_path)
 
 
 def test_labels_are_asked_for_before_training(tmp_path: Path) -> None:

@@ -12,7 +12,7 @@ from tiltrm import folders
 from tiltrm.cli import main
 from tiltrm.model import load
 from tiltrm.train import state
-from tiltrm.train.log import Log
+from tiltrm.train.log import RunLog
 
 from . import toys
 
@@ -55,7 +55,7 @@ def test_a_killed_run_is_resumed_by_the_same_command(tmp_path: Path) -> None:
     assert main([*command, "--steps", str(step + 3)]) == 0
     assert state.latest(out) == out / "state" / f"{step + 3:08d}"
     load(out / "best")
-    evaluated = [each.step for each in Log(out, True).evaluations()]
+    evaluated = [each.step for each in RunLog(out, True).evaluations()]
     assert evaluated == sorted(set(evaluated))  # none was lost and done again
 
 

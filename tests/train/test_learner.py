@@ -7,8 +7,8 @@ import torch
 from torch import Tensor
 
 from tiltrm.train.distributed import World
-from tiltrm.train.ema import EMA
 from tiltrm.train.learner import Learner
+from tiltrm.train.optimiser import EMA
 
 from . import toys
 
@@ -91,7 +91,7 @@ def test_depth_follows_the_progress_and_is_paid_for() -> None:
 def test_every_setting_has_a_say(changes: dict[str, Any]) -> None:
     """Both begin alike; after three steps they do not."""
     one, other = learner(), learner(**changes)
-    other.take(one.model.state_dict())
+    other.load_weights(one.model.state_dict())
     assert not differ(one, other)
     for number in range(3):
         one.step(number, 0.0)

@@ -6,7 +6,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from tiltrm.train.losses import halt_loss, log_stablemax, token_loss
+from tiltrm.train.supervision import halt_loss, log_stablemax, token_loss
 
 
 def s(x: float) -> float:

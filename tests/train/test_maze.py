@@ -7,9 +7,10 @@ import pytest
 import torch
 
 from tiltrm.data import Puzzles
+from tiltrm.records import build_record
 from tiltrm.tasks import MAZE
-from tiltrm.train.loop import Trainer
-from tiltrm.train.settings import Settings, preset
+from tiltrm.train.settings import TrainSettings, load_preset
+from tiltrm.train.trainer import Trainer
 
 from . import toys
 
@@ -18,9 +19,9 @@ from . import toys
 def test_a_narrow_maze_model_takes_steps_and_saves(tmp_path: Path, name: str) -> None:
     questions, answers = zip(*(MAZE.generate(seed) for seed in range(3)), strict=True)
     mazes = Puzzles(MAZE, torch.stack(questions), torch.stack(answers))
-    values = asdict(preset("maze", name)) | {"batch": 2, "evaluate_steps": 1, "shuffles": 4}
+    values = asdict(load_preset("maze", name)) | {"batch": 2, "evaluate_steps": 1, "shuffles": 4}
     values["model"] |= {"width": 16, "heads": 1, "layers": 1}
-    run = Trainer(Settings.from_dict(values), mazes, mazes, tmp_path, device="cpu")
+    run = Trainer(build_record(TrainSettings, values), mazes, mazes, tmp_path, device="cpu")
     before = toys.numbers(run.learner)
     losses = toys.advance(run, 2)
     run.evaluate()

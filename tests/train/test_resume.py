@@ -9,10 +9,10 @@ import torch
 
 from tiltrm.errors import DataError, DegenerateError, SettingsError
 from tiltrm.model.trm import TRM, TRMConfig
-from tiltrm.train import loop, optimiser, state
-from tiltrm.train.ema import EMA
-from tiltrm.train.loop import Trainer
-from tiltrm.train.state import Live
+from tiltrm.train import optimiser, state, trainer
+from tiltrm.train.optimiser import EMA
+from tiltrm.train.state import TrainState
+from tiltrm.train.trainer import Trainer
 
 from . import toys
 
@@ -21,7 +21,7 @@ RANDOM: dict[str, Any] = {"noise": 0.3, "halt_exploration": 0.5}
 
 @pytest.fixture(autouse=True)
 def small_tensors(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Tiny matrices are packed in 8 bits too, and cut into several files."""
+    """Tiny matrices are stored in 8 bits too, and cut into several files."""
     monkeypatch.setattr(state, "SMALL", 64)
     monkeypatch.setattr(state, "PIECE_BYTES", 2**14)
 
@@ -54,34 +54,34 @@ def test_resume_equals_no_interruption(tmp_path: Path, kind: str) -> None:
 
 def test_run_saves_stops_and_goes_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The same through `run`, saving after every stretch of ten steps."""
-    monkeypatch.setattr(loop, "PATIENCE", float("inf"))
+    monkeypatch.setattr(trainer, "PATIENCE", float("inf"))
     whole = toys.trainer(tmp_path / "whole", steps=30, save_every=0.0, **RANDOM)
     report = whole.run()
     cut = toys.trainer(tmp_path / "cut", steps=30, save_every=0.0, **RANDOM)
-    cut.run(stop=lambda: cut.pace.step >= 20)
-    assert cut.pace.step == 20
+    cut.run(stop=lambda: cut.clock.step >= 20)
+    assert cut.clock.step == 20
     resumed = toys.trainer(tmp_path / "cut", steps=30, save_every=0.0, **RANDOM)
     assert resumed.resume()
-    assert resumed.pace.seconds == pytest.approx(cut.pace.seconds)
+    assert resumed.clock.seconds == pytest.approx(cut.clock.seconds)
     assert resumed.best == cut.best
     assert resumed.run().exact == report.exact
     assert_same(whole, resumed)
     done = toys.trainer(tmp_path / "cut", steps=30, **RANDOM)
     assert done.resume()
     assert done.run().exact == report.exact  # nothing left to do but to look
-    assert done.pace.step == 30
+    assert done.clock.step == 30
 
 
 def test_a_run_that_is_done_by_the_clock_stays_done(tmp_path: Path) -> None:
     """It ended early, to leave time for a last look that then took less than was thought."""
     run = toys.trainer(tmp_path, minutes=1.0)
-    run.pace.step, run.pace.seconds, run.pace.aside, run.pace.closing = 9, 40.0, 8.0, 15.0
+    run.clock.step, run.clock.seconds, run.clock.aside, run.clock.closing = 9, 40.0, 8.0, 15.0
     run.save()
     again = toys.trainer(tmp_path, minutes=1.0)
     assert again.resume()
-    assert again.pace.progress == 48 / 45
+    assert again.clock.progress == 48 / 45
     again.run()
-    assert again.pace.step == 9
+    assert again.clock.step == 9
 
 
 def test_the_carry_of_a_saved_run_starts_anew(tmp_path: Path) -> None:
@@ -181,12 +181,12 @@ def test_the_state_of_the_papers_model_is_under_32_megabytes(
 ) -> None:
     monkeypatch.undo()
     model = TRM(TRMConfig())
-    optimisers = optimiser.build(model, toys.settings())
+    optimisers = optimiser.build_optimisers(model, toys.settings())
     for parameter in model.parameters():
         parameter.grad = torch.zeros_like(parameter)
     for each in optimisers:
         each.step()
-    live = Live(model, optimisers, EMA(list(model.parameters()), 0.9))
+    live = TrainState(model, optimisers, EMA(list(model.parameters()), 0.9))
     state.write(tmp_path, {"step": 1}, state.collect(live))
     sizes = [path.stat().st_size for path in tmp_path.glob("state/*/*")]
     weights = sum(parameter.numel() for parameter in model.parameters())
@@ -194,10 +194,10 @@ def test_the_state_of_the_papers_model_is_under_32_megabytes(
     assert max(sizes) < 16 * 2**20
 
 
-def test_packing_keeps_what_it_says() -> None:
+def test_quantising_keeps_what_it_says() -> None:
     tensor = torch.randn(5, 300) * torch.tensor([1e-30, 1e-3, 1.0, 1e6, 0.0])[:, None]
-    quantised, scale = state.pack(tensor)
-    kept = state.unpack(quantised, scale)
+    quantised, scale = state.quantise(tensor)
+    kept = state.dequantise(quantised, scale)
     error = (kept - tensor).abs().amax(-1)
     assert (error <= 0.501 * scale[:, 0]).all()
     assert quantised.dtype == torch.int8

@@ -1,4 +1,4 @@
-"""After a kill: the record has nothing from after the state that the run goes on from."""
+"""After a kill: the log has no line newer than the state from which the run goes on."""
 
 import json
 from pathlib import Path
@@ -7,9 +7,8 @@ from typing import Any
 import pytest
 
 from tiltrm.errors import DataError
-from tiltrm.train import record
-from tiltrm.train.loop import Trainer
-from tiltrm.train.record import METRICS, SCANS
+from tiltrm.train.log import METRICS, SCANS, current_lines
+from tiltrm.train.trainer import Trainer
 
 from . import toys
 
@@ -31,17 +30,17 @@ def killed(folder: Path) -> Trainer:
     run = toys.trainer(folder, scan=SCAN)
     run.log.begin(0, {})
     for mark in (3, 6):
-        toys.advance(run, mark - run.pace.step)
+        toys.advance(run, mark - run.clock.step)
         observe(run)
     run.save()
     for mark in (9, 13):
-        toys.advance(run, mark - run.pace.step)
+        toys.advance(run, mark - run.clock.step)
         observe(run)
     return run
 
 
 def observe(run: Trainer) -> None:
-    run.log.write("train", run.pace.step)
+    run.log.write("train", run.clock.step)
     run.evaluate()
     run.scan()
 
@@ -138,4 +137,4 @@ def test_a_run_that_was_never_saved_leaves_no_scans(tmp_path: Path) -> None:
         toys.advance(run, mark)
         observe(run)
     for name, kind in ((METRICS, "evaluation"), (SCANS, "scan")):
-        assert [each.step for each in record.records(tmp_path / name, kind)] == [8]
+        assert [each.step for each in current_lines(tmp_path / name, kind)] == [8]

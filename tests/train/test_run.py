@@ -15,11 +15,11 @@ from tiltrm.cli.train_command import assign
 from tiltrm.data import read
 from tiltrm.data.splits import checksum
 from tiltrm.errors import SettingsError
-from tiltrm.model import load
-from tiltrm.train import log, loop, monitor, state
+from tiltrm.model import load, save
+from tiltrm.train import log, state, trainer
+from tiltrm.train.clock import TrainingClock
 from tiltrm.train.distributed import World
 from tiltrm.train.learner import statistics
-from tiltrm.train.pace import Pace
 
 from . import toys
 
@@ -55,16 +55,16 @@ def test_minutes_stop_in_time_with_everything_saved(words: list[str], tmp_path: 
 
 
 def test_the_clock_counts_what_is_no_training_and_leaves_time_for_the_end() -> None:
-    pace = Pace(toys.settings(minutes=1.0), World(), torch.device("cpu"))
+    pace = TrainingClock(toys.settings(minutes=1.0), World(), torch.device("cpu"))
     pace.seconds, pace.aside = 20.0, 7.0
     assert pace.progress == pytest.approx(27 / 60)
     pace.closing = 6.0
     assert pace.progress == pytest.approx(27 / 54)
-    assert not pace.overrun(time.monotonic())
-    assert pace.overrun(time.monotonic() - 27.5)
+    assert not pace.over_budget(time.monotonic())
+    assert pace.over_budget(time.monotonic() - 27.5)
     pace.closing = 1e9  # a silly estimate, as of a first step that compiles
     assert pace.progress == pytest.approx(27 / 30)
-    with pace.apart():
+    with pace.not_training():
         time.sleep(0.02)
     assert 7.02 <= pace.aside < 8
 
@@ -73,8 +73,8 @@ def test_looks_scans_and_saves_come_at_their_times(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """By a clock on which ten steps take ten seconds, and everything else takes ten as well."""
-    monkeypatch.setattr(loop, "PATIENCE", float("inf"))
-    monkeypatch.setattr(Pace, "since", lambda *_: 10.0)
+    monkeypatch.setattr(trainer, "PATIENCE", float("inf"))
+    monkeypatch.setattr(TrainingClock, "since", lambda *_: 10.0)
     run = toys.trainer(
         tmp_path, steps=100, evaluate_every=25.0, save_every=35.0,
         scan={"every": 45.0, "puzzles": 2, "particles": 2, "outer_steps": 2},
@@ -83,24 +83,24 @@ def test_looks_scans_and_saves_come_at_their_times(
 
     def noting(name: str) -> None:
         real = getattr(run, name)
-        monkeypatch.setattr(run, name, lambda: done[name].append(run.pace.step) or real())
+        monkeypatch.setattr(run, name, lambda: done[name].append(run.clock.step) or real())
 
     for name in done:
         noting(name)
     run.run()
     assert done == {"evaluate": [30, 60, 90, 100], "save": [40, 80, 100], "scan": [50, 100]}
-    assert (run.pace.seconds, run.pace.aside) == (100.0, 90.0)
+    assert (run.clock.seconds, run.clock.aside) == (100.0, 90.0)
 
 
 def test_the_last_look_is_expected_to_take_what_its_evaluations_cost(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """16 puzzles x 2 outer steps against 10 steps of 8 rows x 4 outer steps, which took 10 s."""
-    monkeypatch.setattr(loop, "PATIENCE", float("inf"))
-    monkeypatch.setattr(Pace, "since", lambda *_: 10.0)
+    monkeypatch.setattr(trainer, "PATIENCE", float("inf"))
+    monkeypatch.setattr(TrainingClock, "since", lambda *_: 10.0)
     run = toys.trainer(tmp_path, steps=10, depth={"start": [2, 2], "end": [2, 2]})
     run.run()
-    assert run.pace.closing == pytest.approx(10 * (16 * 2) / (10 * 8 * 4))
+    assert run.clock.closing == pytest.approx(10 * (16 * 2) / (10 * 8 * 4))
 
 
 def test_a_piece_is_a_part_of_the_plan(words: list[str], tmp_path: Path) -> None:
@@ -119,14 +119,14 @@ def test_a_signal_saves_and_ends_the_run(
     """Exit code 128 + signal, everything saved, and the handlers as they were."""
     both = (signal.SIGTERM, signal.SIGINT)
     before = [signal.getsignal(each) for each in both]
-    real = log.Log.training
+    real = log.RunLog.training
 
-    def training(self: log.Log, pace: Pace, *rest: Any) -> None:
+    def training(self: log.RunLog, pace: TrainingClock, *rest: Any) -> None:
         real(self, pace, *rest)
         if pace.step == 20:
             os.kill(os.getpid(), number)
 
-    monkeypatch.setattr(log.Log, "training", training)
+    monkeypatch.setattr(log.RunLog, "training", training)
     assert main([*words, "--steps", "1000000"]) == 128 + number
     assert [signal.getsignal(each) for each in both] == before
     saved = state.latest(tmp_path / "run")
@@ -137,14 +137,14 @@ def test_a_signal_saves_and_ends_the_run(
 
 def test_a_signal_in_a_stretch_is_heard_after_the_step(tmp_path: Path) -> None:
     run = toys.trainer(tmp_path, steps=100)
-    run.run(stop=lambda: run.pace.step == 13)
-    assert run.pace.step == 13
+    run.run(stop=lambda: run.clock.step == 13)
+    assert run.clock.step == 13
 
 
 def test_slow_steps_are_looked_at_one_by_one(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(loop, "PATIENCE", 0.0)
+    monkeypatch.setattr(trainer, "PATIENCE", 0.0)
     toys.trainer(tmp_path, steps=4).run()
     steps = [record["step"] for record in records(tmp_path) if record["kind"] == "train"]
     assert steps == [1, 2, 3, 4]
@@ -223,7 +223,7 @@ def test_only_a_better_model_replaces_the_best(tmp_path: Path) -> None:
     run.evaluate()
     first = load(tmp_path / "best").embedding
     assert torch.equal(first, run.learner.ema.average[0].bfloat16().float())
-    run.pace.step = 7
+    run.clock.step = 7
     run.evaluate()  # as good, and later: the first stays
     assert "# sudoku4, 0 steps" in (tmp_path / "best" / "CARD.md").read_text()
 
@@ -231,14 +231,14 @@ def test_only_a_better_model_replaces_the_best(tmp_path: Path) -> None:
 def test_val_and_as_many_training_puzzles_are_looked_at(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    run, real = toys.trainer(tmp_path), monitor.evaluate
+    run, real = toys.trainer(tmp_path), trainer.validate
     seen: list[torch.Tensor] = []
 
-    def evaluate(model: Any, puzzles: Any, **options: Any) -> Any:
+    def validate(model: Any, puzzles: Any, **options: Any) -> Any:
         seen.append(puzzles.questions)
         return real(model, puzzles, **options)._replace(cells=float(len(seen)))
 
-    monkeypatch.setattr(monitor, "evaluate", evaluate)
+    monkeypatch.setattr(trainer, "validate", validate)
     run.evaluate()
     assert torch.equal(torch.cat(seen), toys.puzzles().questions[:16])  # 8 of val, then train
     assert [records(tmp_path)[-1][name]["cells"] for name in ("val", "train")] == [1, 2]
@@ -284,3 +284,57 @@ def test_a_run_can_begin_with_the_weights_of_another(tmp_path: Path) -> None:
     other = toys.trainer(tmp_path / "third", model={**toys.TINY["model"], "width": 32})
     with pytest.raises(SettingsError, match="sizes"):
         other.begin_with(tmp_path / "first" / "best")
+
+
+@pytest.mark.parametrize("flags", [(), ("--json",)])
+@pytest.mark.parametrize(
+    ("best", "stop_after", "advice"),
+    [
+        (0.0, 2, "train longer (--resume with more --minutes or --steps) or try another --preset"),
+        (0.0, 1, "the run is not finished: go on with --resume"),
+        (0.125, 2, None),
+    ],
+)
+def test_a_run_that_learned_nothing_says_so_last(
+    words: list[str], capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch,
+    flags: tuple[str, ...], best: float, stop_after: int, advice: str | None,
+) -> None:  # fmt: skip
+    """Whether the plan was done or not; and a run that solves one puzzle does not."""
+    real = trainer.validate
+
+    def validate(*parts: Any, **options: Any) -> Any:
+        return real(*parts, **options)._replace(exact={6: best}, cells=0.25)
+
+    def run(self: trainer.Trainer, **_: Any) -> Any:
+        return whole(self, stop=lambda: self.clock.step >= stop_after)
+
+    whole = trainer.Trainer.run
+    monkeypatch.setattr(trainer, "validate", validate)
+    monkeypatch.setattr(trainer.Trainer, "run", run)
+    assert main([*words, "--steps", "2", *flags]) == 0
+    said = capsys.readouterr().out.splitlines()[-1]
+    warning = json.loads(said)["warning"] if flags else said
+    if advice is None:
+        assert warning is None or warning.endswith("best val 12.50 %")
+    else:
+        assert (
+            f"solves none of the 4 validation puzzles after {stop_after} steps (25.0 % of"
+            in warning
+        )
+        assert warning.endswith(advice)
+        assert warning.startswith("the model" if flags else "warning: the model")
+
+
+def test_the_files_of_a_run_have_the_usual_modes(tmp_path: Path) -> None:
+    """Those that the umask leaves: neither private nor open to all."""
+    before = os.umask(0o027)
+    try:
+        run = toys.trainer(tmp_path / "run", steps=1)
+        run.run()
+        save(run.learner.model, tmp_path / "run" / "saved")
+    finally:
+        os.umask(before)
+    paths = [tmp_path / "run", *(tmp_path / "run").rglob("*")]
+    assert {path.suffix for path in paths} >= {".safetensors", ".json", ".md", ".jsonl"}
+    for path in paths:
+        assert path.stat().st_mode & 0o777 == (0o750 if path.is_dir() else 0o640), path

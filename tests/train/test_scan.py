@@ -10,8 +10,9 @@ import pytest
 import torch
 from torch import Tensor
 
-from tiltrm.train import loop, monitor, scan
+from tiltrm.train import scan, trainer
 from tiltrm.train.settings import Scan
+from tiltrm.train.validation import validate
 
 from . import toys
 
@@ -37,7 +38,7 @@ def test_a_run_is_scanned_at_its_listed_steps(tmp_path: Path) -> None:
 def test_a_run_is_scanned_by_the_clock_and_not_at_all_by_default(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(loop, "PATIENCE", math.inf)  # a busy machine cuts no stretch short
+    monkeypatch.setattr(trainer, "PATIENCE", math.inf)  # a busy machine cuts no stretch short
     toys.trainer(tmp_path / "often", steps=30, scan=SMALL | {"every": 1e-9}).run()
     assert [line["step"] for line in lines(tmp_path / "often")] == [10, 20, 30]
     toys.trainer(tmp_path / "never", steps=10).run()
@@ -62,13 +63,13 @@ def test_deterministic_is_what_the_evaluation_measures(tmp_path: Path) -> None:
         state = model.step(inputs, state)
     said = model.decode(state.answer).argmax(-1).to(torch.uint8)
     half = replace(val, answers=torch.where(torch.arange(8)[:, None] % 2 == 0, said, val.labels()))
-    report = monitor.evaluate(model, half, outer_steps=4, batch=8, dtype=torch.float32)
+    report = validate(model, half, outer_steps=4, batch=8, dtype=torch.float32)
     points = scan.scan(model, half, Scan(puzzles=8, outer_steps=4), torch.float32, seed=0)
     assert points["deterministic"].exact == report.final == 0.5
 
 
 def test_the_three_ways_differ_as_the_paper_says() -> None:
-    ways = scan.ways(Scan())
+    ways = scan.inference_methods(Scan())
     assert tuple(ways) == WAYS
     assert (ways["deterministic"].particles, ways["deterministic"].noise) == (1, 0.0)
     assert (ways["unguided"].beta, ways["guided"].beta) == (0.0, 0.25)
@@ -139,7 +140,7 @@ def test_a_scan_measures_the_average_weights(
     toys.advance(run, 3)
     seen = []
     monkeypatch.setattr(
-        "tiltrm.train.loop.scan", lambda model, *_: seen.append(model.embedding.clone()) or {}
+        "tiltrm.train.trainer.scan", lambda model, *_: seen.append(model.embedding.clone()) or {}
     )
     run.scan()
     index = next(

@@ -6,7 +6,7 @@ from torch import Generator, Tensor
 
 from tiltrm.model.base import State
 from tiltrm.model.trm import TRM
-from tiltrm.train import carry, losses, optimiser, supervision
+from tiltrm.train import carry, optimiser, supervision
 from tiltrm.train.distributed import World
 
 from . import toys
@@ -43,7 +43,9 @@ def test_gradient_goes_through_the_last_outer_step_only(model: TRM, depth: int, 
         state = State(model.answer(state), state.latent)
     logits, halt = model.decode(state.answer), model.halt_logit(state.answer)
     right = (logits.argmax(-1) == begun.labels).all(-1)
-    loss = losses.token_loss(logits, begun.labels, kind, 0.1) + 0.7 * losses.halt_loss(halt, right)
+    loss = supervision.token_loss(logits, begun.labels, kind, 0.1) + 0.7 * supervision.halt_loss(
+        halt, right
+    )
     loss.mean().backward()
     torch.testing.assert_close(got.loss, loss)
     torch.testing.assert_close(got.halt_logit, halt.detach())
@@ -54,7 +56,7 @@ def test_gradient_goes_through_the_last_outer_step_only(model: TRM, depth: int, 
 
 def test_a_cast_made_without_a_gradient_does_not_serve_the_last_step(model: TRM) -> None:
     """Autocast keeps cast weights; those of the first outer steps know no gradient."""
-    optimiser.build(model, toys.settings())  # which makes bfloat16 safe on this CPU
+    optimiser.build_optimisers(model, toys.settings())  # which makes bfloat16 safe on this CPU
     with torch.autocast("cpu", torch.bfloat16):
         got = supervision.supervise(
             model, live(model), 3, lambda s: s, toys.settings(), torch.bfloat16

@@ -13,9 +13,9 @@ from tiltrm.solving import solve
 from tiltrm.solving.calibrate import follow, threshold
 from tiltrm.tasks import Sudoku
 from tiltrm.tasks.base import exactly_right
-from tiltrm.train.loop import Trainer
-from tiltrm.train.monitor import Report
-from tiltrm.train.settings import preset
+from tiltrm.train.settings import load_preset
+from tiltrm.train.trainer import Trainer
+from tiltrm.train.validation import ValidationReport
 
 from . import toys
 
@@ -31,11 +31,11 @@ def test_a_toy_learns_to_solve_puzzles_it_never_saw(tmp_path: Path) -> None:
     assert not rows(held_out) & rows(train)
     task = Sudoku(2)
     assert all(task.solutions(task.decode(question)) == 1 for question in held_out.questions)
-    run = Trainer(preset("sudoku4", "toy"), train, held_out, tmp_path, device="cpu")
+    run = Trainer(load_preset("sudoku4", "toy"), train, held_out, tmp_path, device="cpu")
     report = run.run()
     assert report.final > 0.95
     assert report.halt_accuracy > 0.95
-    assert run.pace.seconds + run.pace.aside < 120
+    assert run.clock.seconds + run.clock.aside < 120
     best = load(tmp_path / "best")
     inputs = best.embed(held_out.questions)
     state = best.start(inputs)
@@ -48,7 +48,7 @@ def test_a_toy_learns_to_solve_puzzles_it_never_saw(tmp_path: Path) -> None:
     _knows_when_it_is_sure(best, held_out, report)
 
 
-def _knows_when_it_is_sure(best: Model, held_out: Puzzles, report: Report) -> None:
+def _knows_when_it_is_sure(best: Model, held_out: Puzzles, report: ValidationReport) -> None:
     """Adaptive solving, by the threshold that the run found, is as good at a smaller price."""
     assert best.decide_above == report.decide_above
     asked, answers = follow(best, held_out.questions, outer_steps=6)

@@ -11,7 +11,7 @@ from tiltrm.model.trm import TRM, windowed
 from tiltrm.tasks import Maze
 from tiltrm.train.distributed import World
 from tiltrm.train.learner import Learner
-from tiltrm.train.settings import Settings, Window
+from tiltrm.train.settings import TrainSettings, Window
 
 from . import toys
 
@@ -23,7 +23,7 @@ MODEL = {
 }  # fmt: skip
 
 
-def settings(**changes: object) -> Settings:
+def settings(**changes: object) -> TrainSettings:
     window = {"side": SIDE, "until": 0.5}
     values = {"model": MODEL, "task": "maze6", "augment": "moved", "shuffles": 9, "window": window}
     return toys.settings(**values | changes)

@@ -9,11 +9,12 @@ import torch
 from torch import Tensor
 
 from tiltrm.data import Puzzles
+from tiltrm.records import build_record
 from tiltrm.tasks import Sudoku
 from tiltrm.tasks.grid import BLANK
 from tiltrm.train.learner import Learner
-from tiltrm.train.loop import Trainer
-from tiltrm.train.settings import Settings
+from tiltrm.train.settings import TrainSettings
+from tiltrm.train.trainer import Trainer
 
 TASK = Sudoku(2)
 TINY: dict[str, Any] = {
@@ -41,9 +42,9 @@ def puzzles(count: int = 40) -> Puzzles:
     return Puzzles(TASK, torch.stack(questions), torch.stack(answers))
 
 
-def settings(**changes: Any) -> Settings:
+def settings(**changes: Any) -> TrainSettings:
     """The tiny run with some settings changed."""
-    return Settings.from_dict(TINY | changes)
+    return build_record(TrainSettings, TINY | changes)
 
 
 def trainer(folder: Path, **changes: Any) -> Trainer:
@@ -56,8 +57,8 @@ def advance(run: Trainer, steps: int) -> list[float]:
     """So many steps without looking at the clock; returns their losses."""
     losses = []
     for _ in range(steps):
-        losses.append(float(run.learner.step(run.pace.step, run.pace.progress)[0]))
-        run.pace.step += 1
+        losses.append(float(run.learner.step(run.clock.step, run.clock.progress)[0]))
+        run.clock.step += 1
     return losses
 
 

@@ -24,8 +24,8 @@ def train(folder: Path, optimiser: str, save: bool) -> dict[str, Any]:
         run.save()
     losses += toys.advance(run, 4)
     with run.learner.ema.applied():
-        report = run._measure(run.val)
-    stopped = distributed.anyone(run.world.rank == run.world.size - 1, run.world, run.device)
+        report = run._validate(run.val)
+    stopped = distributed.any_process(run.world.rank == run.world.size - 1, run.world, run.device)
     figures = (report.exact, report.cells, report.halt_accuracy, report.halt_bce)
     return {
         "losses": losses, "numbers": toys.numbers(run.learner), "report": figures,

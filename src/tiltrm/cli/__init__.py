@@ -1,4 +1,4 @@
-"""The command line: one thin module per command, all behind `tiltrm`."""
+"""The command line: one thin module per command, behind the program `tiltrm`."""
 
 from tiltrm.cli.main import main
 

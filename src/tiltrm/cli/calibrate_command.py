@@ -1,10 +1,9 @@
-"""Choose above which halt logit an answer is decided, on puzzles whose answers are known."""
+"""Choose the stopping threshold on the halt logit, on puzzles whose answers are known."""
 
 import argparse
 import json
 from pathlib import Path
 
-from tiltrm.cli.flags import TASKS
 from tiltrm.cli.progress import Bar
 from tiltrm.data import read
 from tiltrm.device import choose
@@ -13,31 +12,12 @@ from tiltrm.model import load
 from tiltrm.model.checkpoint import bundled
 from tiltrm.model.native import CONFIG, recalibrate
 from tiltrm.solving import task_of
-from tiltrm.solving.calibrate import FEWEST, STEPS, follow, threshold
+from tiltrm.solving.calibrate import FEWEST, follow, threshold
 from tiltrm.tasks.base import exactly_right
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """`tiltrm calibrate`'s flags."""
-    parser.epilog = (
-        "tiltrm train does this with its validation puzzles; imported weights need it. Choose on "
-        "puzzles that are neither trained on nor tested on."
-    )
-    add = parser.add_argument
-    add("--model", metavar="M", required=True, help="a native folder, such as import or train "
-        "writes; without --write any model")  # fmt: skip
-    add("--config", metavar="C", help="configuration of another code's checkpoint")
-    add("--data", metavar="F", required=True, help="puzzles with answers: file, folder or dataset")
-    add("--task", help=f"{TASKS} (the model's own)")
-    add("--puzzles", type=int, default=1000, metavar="N", help="at most so many of them (1000)")
-    add("--outer-steps", type=int, default=STEPS, metavar="N", help=f"to follow ({STEPS})")
-    add("--write", action="store_true", help="keep the threshold in the model's folder")
-    add("--device", default="auto", help="auto, cpu or cuda")
-    add("--json", action="store_true", help="one object")
-
-
 def run(arguments: argparse.Namespace) -> int:
-    """Follow, choose, say, and write where asked."""
+    """Run one trajectory per puzzle, choose the threshold, print it, and store it if asked."""
     folder = Path(arguments.model)
     if arguments.write and (arguments.model in bundled() or not (folder / CONFIG).is_file()):
         raise SettingsError(
@@ -57,8 +37,8 @@ def run(arguments: argparse.Namespace) -> int:
     found = threshold(asked, exactly_right(answers, labels[:, None]))
     if found is None:
         raise DataError(
-            f"{arguments.data}: expected puzzles that the model can solve, and a halting head that "
-            "can be asked, got none; train it further, or let the rules decide (solve --rules)"
+            f"{arguments.data}: expected puzzles that the model can solve and a halting head that "
+            "tells them apart, got none; train it further, or stop by the rules (solve --rules)"
         )
     if arguments.write:
         recalibrate(folder, found.above)

@@ -8,27 +8,12 @@ import random
 from pathlib import Path
 from typing import Any, TextIO
 
-from tiltrm.cli.flags import TASKS
 from tiltrm.cli.progress import Bar
 from tiltrm.data import SPLITS, checksum, read, read_lines
 from tiltrm.errors import DataError, PuzzleError, SettingsError
 from tiltrm.tasks import STANDARD, SUDOKU, Task, by_name
 
 SHOWN = 5  # bad rows
-
-
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """`tiltrm data`'s flags."""
-    parser.epilog = (
-        "Exit code: 0 if every puzzle can be read and every answer is valid, 2 otherwise."
-    )
-    add = parser.add_argument
-    add("file", nargs="?", metavar="FILE", help="CSV or text, a folder, or a dataset's name")
-    add("--task", help=f"{TASKS} (guessed from the content)")
-    add("--generate", type=int, metavar="N", help="generate N puzzles with answers")
-    add("--out", type=Path, metavar="F", help="the new CSV file for --generate")
-    add("--seed", type=int, help="seed of the generator (0)")
-    add("--json", action="store_true", help="print the report as one object")
 
 
 def run(arguments: argparse.Namespace) -> int:

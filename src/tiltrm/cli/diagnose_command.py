@@ -3,7 +3,6 @@
 import argparse
 from pathlib import Path
 
-from tiltrm.cli.flags import TASKS
 from tiltrm.cli.progress import Bar
 from tiltrm.data import read
 from tiltrm.device import choose
@@ -15,29 +14,6 @@ from tiltrm.report.page import make_folder
 from tiltrm.solving import exploration_for, parse_guide, task_of
 
 PAGE, FIGURES = "index.html", "diagnosis.json"
-
-
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """`tiltrm diagnose`'s flags."""
-    parser.epilog = "The verdict never looks at labels; --labels adds what only they can show."
-    add = parser.add_argument
-    add("--model", metavar="M", default="sudoku-extreme", help="bundled name, folder or checkpoint "
-        "(sudoku-extreme)")  # fmt: skip
-    add("--config", metavar="C", help="configuration of another code's checkpoint")
-    add("--data", metavar="F", required=True, help="any file, folder or dataset of puzzles")
-    add("--task", help=f"{TASKS} (the model's own)")
-    add("--labels", action="store_true", help="read the answers too")
-    add("--puzzles", type=int, default=32, metavar="N", help="at most so many of them (32)")
-    add("--guide", action="append", metavar="G", help="halting, confidence, residual, rules, "
-        "shortest, or a sum; again for others, the verdict is about the first")  # fmt: skip
-    add("--noise", type=float, metavar="SIGMA", help="scale of the exploration noise")
-    add("--beta", type=float, help="strength of the tilt towards the guide")
-    add("--particles", type=int, metavar="S", help=f"size of the cloud ({SMALL.particles})")
-    add("--outer-steps", type=int, metavar="N", help=f"depth ({SMALL.outer_steps})")
-    add("--out", type=Path, metavar="DIR", help="folder for a page with the figures, and the JSON")
-    add("--seed", type=int, default=0, help="of the noise (0)")
-    add("--device", default="auto", help="auto, cpu or cuda")
-    add("--json", action="store_true", help="one object with every figure")
 
 
 def run(arguments: argparse.Namespace) -> int:

@@ -9,7 +9,7 @@ from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
-from tiltrm.cli.flags import RAY, TASKS
+from tiltrm.cli.flags import FOLDS, USUALLY_EVALUATED
 from tiltrm.cli.progress import Bar
 from tiltrm.cli.values import parse_assignment
 from tiltrm.device import choose
@@ -38,50 +38,13 @@ from tiltrm.evaluate.table import (
 )
 from tiltrm.evaluate.titles import title
 
-DEFAULT_METHODS = ("deterministic", "unguided", "guided", "adaptive")
 CLUSTER_DEVICES = ("auto", "cpu", "cuda")  # every worker of a cluster has its own GPU
-FOLDS = 5
 MOST_SEEDS = 1000  # more are likely a typing mistake
-EPILOG = (
-    "A method may have settings of its own: --method guided ptrm:particles=25,select=majority. "
-    "The stages of an adaptive plan are lists of particles, outer steps, whether trajectories go "
-    "on, and noise; turned=true adds symmetric views of the puzzle: "
-    "adaptive:stages=[[1,20],[8,24,false,0.6]],turned=true. Values are as in TOML, or bare words. "
-    "With --store, a run that was killed continues, and results that exist are not computed again."
-)
-
-
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """`tiltrm evaluate`'s flags."""
-    parser.epilog = EPILOG
-    add = parser.add_argument
-    add("--model", metavar="M", default="sudoku-extreme", help="bundled name, folder or checkpoint "
-        "(sudoku-extreme)")  # fmt: skip
-    add(
-        "--data", metavar="F", required=True, help="file, folder or dataset of puzzles with answers"
-    )
-    add("--task", help=f"{TASKS} (the model's own)")
-    add(
-        "--split", metavar="NAME", help="name of these puzzles in the tables (the name of the file)"
-    )
-    add("--method", nargs="+", action="extend", metavar="NAME", help=f"{', '.join(NAMES)} "
-        f"({' '.join(DEFAULT_METHODS)}); the first is the baseline of the others")  # fmt: skip
-    add("--set", nargs="+", action="extend", default=[], metavar="KEY=VALUE", dest="settings",
-        help="settings for every method that has them")  # fmt: skip
-    add("--by-step", action="store_true", help="also print the accuracy after every outer step")
-    add("--folds", type=int, metavar="N", help=f"disjoint parts of the puzzles ({FOLDS}, or as "
-        "many as there are puzzles)")  # fmt: skip
-    add("--seeds", type=int, default=5, metavar="N", help="number of noise seeds: 0, 1, ... (5)")
-    add("--limit", type=int, metavar="N", help="use only the first N puzzles")
-    add("--store", metavar="DIR", help="folder for the results (without it they are not kept)")
-    add("--ray", nargs="?", const="", metavar="ADDRESS", help=RAY)
-    add("--device", default="auto", help="auto, cpu or cuda")
-    add("--json", action="store_true", help="print all results as one object")
 
 
 def run(arguments: argparse.Namespace) -> int:
     """Compute the missing results, then print the tables."""
-    asked = [_method(text) for text in arguments.method or DEFAULT_METHODS]
+    asked = [_method(text) for text in arguments.method or USUALLY_EVALUATED]
     kept = arguments.store is not None
     with nullcontext(arguments.store) if kept else tempfile.TemporaryDirectory() as folder:
         store = Store(folder)

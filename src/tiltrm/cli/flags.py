@@ -1,15 +1,204 @@
-"""Flags that several commands share; those of the settings come from the table."""
+"""The flags of every command. Nothing slow is imported here, so that --help is fast."""
 
 import argparse
+from pathlib import Path
 from typing import Any
 
-from tiltrm.settings import TABLE, Setting
+from tiltrm.settings import METHODS, TABLE
 
+TASKS = "sudoku, maze, sudoku4, or one's own as FILE.py:NAME"
 RAY = (
     "spread the work over a Ray cluster: HOST:PORT, auto for the one here, local for a new one "
     "(RAY_ADDRESS, else local)"
 )
-TASKS = "sudoku, maze, sudoku4, or one's own as FILE.py:NAME"
+
+# Copies of constants in modules that import torch; tests/cli/test_flags.py compares them.
+EVALUATED = (
+    "deterministic", "guided", "unguided", "ptrm", "halt_first", "symmetry", "adaptive",
+    "adaptive_rules",
+)  # fmt: skip
+USUALLY_EVALUATED = ("deterministic", "unguided", "guided", "adaptive")
+FOLDS = 5
+DIAGNOSIS_PARTICLES, DIAGNOSIS_STEPS = 6, 9
+CALIBRATION_STEPS = 24
+
+
+def add_solve(parser: argparse.ArgumentParser) -> None:
+    """The flags of `tiltrm solve`."""
+    parser.epilog = (
+        "Exit code: 0 when every answer is a valid solution or was withheld, 1 when one breaks a "
+        "rule, 2 when a puzzle or anything else typed is wrong (the others are still solved)."
+    )
+    add = parser.add_argument
+    add("puzzles", nargs="*", metavar="PUZZLE", help="81 cells, . for a blank; without one, an "
+        "extreme sample")  # fmt: skip
+    add("--file", metavar="F", help="text or CSV file of puzzles; - is standard input")
+    add("--model", metavar="M", help="bundled name, folder or checkpoint (sudoku-extreme)")
+    _add_config(parser)
+    add("--task", help=f"{TASKS} (the model's own)")
+    add("--method", default=METHODS[0], help=f"{', '.join(METHODS)} ({METHODS[0]})")
+    add_setting_flags(parser, METHODS)
+    add("--seed", type=int, default=0, help="seed of the noise (0)")
+    _add_device(parser)
+    add("--abstain", type=float, metavar="P", help="withhold answers with a confidence below P, "
+        "and those that break a rule")  # fmt: skip
+    add("--json", action="store_true", help="one JSON object per line and puzzle, in their order")
+    add("--html", metavar="FILE", help="write a replay of the run as one page (one puzzle)")
+    add("--watch", action="store_true", help="show the cloud while it runs (one puzzle)")
+    add("--no-color", action="store_true", help="no colours; the variable NO_COLOR does the same")
+
+
+def add_import(parser: argparse.ArgumentParser) -> None:
+    """The flags of `tiltrm import`."""
+    add = parser.add_argument
+    add("checkpoint", metavar="CKPT", help="a file of TinyRecursiveModels, nano-trm or HRM")
+    add("--out", type=Path, required=True, metavar="DIR", help="the new folder for the model")
+    add("--force", action="store_true", help="replace a model that is in DIR")
+    add("--config", metavar="F", help="its JSON or YAML configuration, if it is not beside CKPT")
+    add("--task", help="the model's task, if its sizes fit several or none that is known")
+    add("--json", action="store_true", help="print the inferred sizes as one object")
+
+
+def add_data(parser: argparse.ArgumentParser) -> None:
+    """The flags of `tiltrm data`."""
+    parser.epilog = (
+        "Exit code: 0 if every puzzle can be read and every answer is valid, 2 otherwise."
+    )
+    add = parser.add_argument
+    add("file", nargs="?", metavar="FILE", help="CSV or text, a folder, or a dataset's name")
+    add("--task", help=f"{TASKS} (guessed from the content)")
+    add("--generate", type=int, metavar="N", help="generate N puzzles with answers")
+    add("--out", type=Path, metavar="F", help="the new CSV file for --generate")
+    add("--seed", type=int, help="seed of the generator (0)")
+    add("--json", action="store_true", help="print the report as one object")
+
+
+def add_train(parser: argparse.ArgumentParser) -> None:
+    """The flags of `tiltrm train`."""
+    parser.epilog = (
+        "Exit code: 0 when the planned minutes or steps, or those of --piece-minutes, are done; "
+        "130 or 143 after SIGINT or SIGTERM, with everything saved; 2 with one sentence when "
+        "something is wrong. For several GPUs, start it with torchrun."
+    )
+    add = parser.add_argument
+    add("--task", default="sudoku", help=f"{TASKS} (sudoku)")
+    add("--preset", default="fast", help="fast, paper, fresh (mazes), toy (sudoku4), small (any "
+        "task), or a TOML file")  # fmt: skip
+    add("--data", help="training puzzles with answers (the public set)")
+    add("--val", help="validation puzzles (a tenth of the training puzzles)")
+    add("--out", type=Path, help="folder of the run (runs/TASK-PRESET)")
+    add("--resume", action="store_true", help="go on from the saved state")
+    add("--start", type=Path, metavar="FOLDER", help="begin with the weights of this model")
+    plan = parser.add_mutually_exclusive_group()
+    plan.add_argument("--minutes", type=float, help="plan the run for this many minutes")
+    plan.add_argument("--steps", type=int, help="plan the run for this many steps")
+    add("--piece-minutes", type=float, metavar="MINUTES", help="stop and save after this many; "
+        "--resume goes on")  # fmt: skip
+    add("--set", action="append", default=[], metavar="KEY=VALUE", help="override a setting, e.g. "
+        "schedule.final=0.1")  # fmt: skip
+    add("--seed", type=int, help="seed of everything random")
+    _add_device(parser)
+    add("--json", action="store_true", help="print the result as one JSON object")
+    add("--tensorboard", action="store_true", help="write TensorBoard curves too")
+
+
+def add_calibrate(parser: argparse.ArgumentParser) -> None:
+    """The flags of `tiltrm calibrate`."""
+    parser.epilog = (
+        "tiltrm train does this with its validation puzzles; imported weights need it. Use "
+        "puzzles that belong neither to the training set nor to the test set."
+    )
+    add = parser.add_argument
+    add("--model", metavar="M", required=True, help="a native folder, such as import or train "
+        "writes; without --write any model")  # fmt: skip
+    _add_config(parser)
+    add("--data", metavar="F", required=True, help="puzzles with answers: file, folder or dataset")
+    add("--task", help=f"{TASKS} (the model's own)")
+    add("--puzzles", type=int, default=1000, metavar="N", help="use at most this many (1000)")
+    add("--outer-steps", type=int, default=CALIBRATION_STEPS, metavar="N", help="outer steps of "
+        f"each trajectory ({CALIBRATION_STEPS})")  # fmt: skip
+    add("--write", action="store_true", help="store the threshold in the model's folder")
+    _add_device(parser)
+    add("--json", action="store_true", help="print the result as one JSON object")
+
+
+def add_serve(parser: argparse.ArgumentParser) -> None:
+    """The flags of `tiltrm serve`."""
+    add = parser.add_argument
+    add("--host", default="127.0.0.1", help="address to listen on (127.0.0.1: this machine only)")
+    add("--port", type=int, default=8000, help="port; 0 is any free one (8000)")
+    add("--model", nargs="+", metavar="M", help="bundled names, folders or checkpoints (all that "
+        "are bundled); requests can name these only")  # fmt: skip
+    add("--task", help=f"of all these models: {TASKS} (each its own)")
+    add("--token-file", metavar="F", help="requests must carry the token in this file")
+    add("--queue", type=int, default=4096, metavar="N", help="puzzles accepted and not finished; "
+        "more are refused (4096)")  # fmt: skip
+    add("--timeout", type=float, default=600.0, metavar="S", help="seconds for a request (600)")
+    _add_device(parser)
+
+
+def add_diagnose(parser: argparse.ArgumentParser) -> None:
+    """The flags of `tiltrm diagnose`."""
+    parser.epilog = "The verdict never looks at labels; --labels adds what only they can show."
+    add = parser.add_argument
+    add("--model", metavar="M", default="sudoku-extreme", help="bundled name, folder or checkpoint "
+        "(sudoku-extreme)")  # fmt: skip
+    _add_config(parser)
+    add("--data", metavar="F", required=True, help="any file, folder or dataset of puzzles")
+    add("--task", help=f"{TASKS} (the model's own)")
+    add("--labels", action="store_true", help="read the answers too")
+    add("--puzzles", type=int, default=32, metavar="N", help="at most so many of them (32)")
+    add("--guide", action="append", metavar="G", help="halting, confidence, residual, rules, "
+        "shortest, or a sum; again for others, the verdict is about the first")  # fmt: skip
+    add("--noise", type=float, metavar="SIGMA", help="scale of the exploration noise")
+    add("--beta", type=float, help="strength of the tilt towards the guide")
+    add("--particles", type=int, metavar="S", help=f"size of the cloud ({DIAGNOSIS_PARTICLES})")
+    add("--outer-steps", type=int, metavar="N", help=f"depth ({DIAGNOSIS_STEPS})")
+    add("--out", type=Path, metavar="DIR", help="folder for a page with the figures, and the JSON")
+    add("--seed", type=int, default=0, help="seed of the noise (0)")
+    _add_device(parser)
+    add("--json", action="store_true", help="one object with every figure")
+
+
+def add_evaluate(parser: argparse.ArgumentParser) -> None:
+    """The flags of `tiltrm evaluate`."""
+    parser.epilog = (
+        "A method may have settings of its own: --method guided ptrm:particles=25,select=majority. "
+        "The stages of an adaptive plan are lists of particles, outer steps, whether particles "
+        "continue, and noise; turned=true adds symmetric views of the puzzle: "
+        "adaptive:stages=[[1,20],[8,24,false,0.6]],turned=true. Values are as in TOML, or bare "
+        "words. With --store, a run that was killed continues, and results that exist are not "
+        "computed again."
+    )
+    add = parser.add_argument
+    add("--model", metavar="M", default="sudoku-extreme", help="bundled name, folder or checkpoint "
+        "(sudoku-extreme)")  # fmt: skip
+    add("--data", metavar="F", required=True, help="file, folder or dataset of puzzles with "
+        "answers")  # fmt: skip
+    add("--task", help=f"{TASKS} (the model's own)")
+    add("--split", metavar="NAME", help="name of these puzzles in the tables (the name of the "
+        "file)")  # fmt: skip
+    add("--method", nargs="+", action="extend", metavar="NAME", help=f"{', '.join(EVALUATED)} "
+        f"({' '.join(USUALLY_EVALUATED)}); the first is the baseline of the others")  # fmt: skip
+    add("--set", nargs="+", action="extend", default=[], metavar="KEY=VALUE", dest="settings",
+        help="settings for every method that has them")  # fmt: skip
+    add("--by-step", action="store_true", help="also print the accuracy after every outer step")
+    add("--folds", type=int, metavar="N", help=f"disjoint parts of the puzzles ({FOLDS}, or as "
+        "many as there are puzzles)")  # fmt: skip
+    add("--seeds", type=int, default=5, metavar="N", help="number of noise seeds: 0, 1, ... (5)")
+    add("--limit", type=int, metavar="N", help="use only the first N puzzles")
+    add("--store", metavar="DIR", help="folder for the results (without it they are not kept)")
+    add("--ray", nargs="?", const="", metavar="ADDRESS", help=RAY)
+    _add_device(parser)
+    add("--json", action="store_true", help="print all results as one object")
+
+
+def _add_config(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--config", metavar="C", help="configuration of another code's checkpoint")
+
+
+def _add_device(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--device", default="auto", help="auto, cpu or cuda")
 
 
 def add_setting_flags(parser: argparse.ArgumentParser, methods: tuple[str, ...]) -> None:
@@ -17,20 +206,16 @@ def add_setting_flags(parser: argparse.ArgumentParser, methods: tuple[str, ...])
     group = parser.add_argument_group("settings of the methods")
     for name, row in TABLE.items():
         having = [method for method in row.methods if method in methods]
-        if having:
-            flag = f"--{name.replace('_', '-')}"
-            if row.kind is bool:
-                group.add_argument(flag, action="store_true", default=None, help=_help(row, having))
-            else:
-                group.add_argument(
-                    flag, type=row.kind, metavar=row.symbol or None,
-                    choices=row.choices or None, help=_help(row, having),
-                )  # fmt: skip
-
-
-def _help(row: Setting, methods: list[str]) -> str:
-    default = "" if row.default in (None, False) else f"; {row.default}"
-    return f"{row.help} ({', '.join(methods)}{default})"
+        if not having:
+            continue
+        default = "" if row.default in (None, False) else f"; {row.default}"
+        kind: dict[str, Any] = {"type": row.kind, "metavar": row.symbol or None}
+        if row.kind is bool:
+            kind = {"action": "store_true", "default": None}
+        elif row.choices:
+            kind = {"choices": row.choices}
+        about = f"{row.help} ({', '.join(having)}{default})"
+        group.add_argument(f"--{name.replace('_', '-')}", help=about, **kind)
 
 
 def given_settings(arguments: argparse.Namespace) -> dict[str, Any]:

@@ -14,17 +14,6 @@ from tiltrm.model.build import Model, kind_of
 from tiltrm.solving import task_of
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """`tiltrm import`'s flags."""
-    add = parser.add_argument
-    add("checkpoint", metavar="CKPT", help="a file of TinyRecursiveModels, nano-trm or HRM")
-    add("--out", type=Path, required=True, metavar="DIR", help="the new folder for the model")
-    add("--force", action="store_true", help="replace a model that is in DIR")
-    add("--config", metavar="F", help="its JSON or YAML configuration, if it is not beside CKPT")
-    add("--task", help="the model's task, if its sizes fit several or none that is known")
-    add("--json", action="store_true", help="print the inferred sizes as one object")
-
-
 def run(arguments: argparse.Namespace) -> int:
     """Load, save without loss, and describe."""
     _check_target(arguments.out, arguments.force)

@@ -1,29 +1,72 @@
-"""Choose the command, run it, and turn every expected error into one sentence."""
+"""Choose the command, run it, and turn every expected error into one sentence.
+
+A command is a line in COMMANDS and a module `tiltrm.cli.NAME_command` with `run(arguments)`. The
+module is imported when the command runs, since nearly all of them import torch.
+"""
 
 import argparse
 import importlib
 import io
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
-from typing import Any, NoReturn
+from typing import Any, NamedTuple, NoReturn
 
+from tiltrm.cli import flags, reproduce_command
 from tiltrm.errors import SettingsError, TiltrmError
-from tiltrm.provenance import release
-from tiltrm.tasks import adopt
-from tiltrm_entry import INTERRUPTED
+from tiltrm_entry import INTERRUPTED, quiet_interrupts
 
-COMMANDS = (
-    "solve", "import", "data", "train", "calibrate", "serve", "diagnose", "evaluate", "reproduce",
-)  # fmt: skip
+
+class Command(NamedTuple):
+    """A command in the overview of `tiltrm --help`, and its flags."""
+
+    summary: str
+    add_flags: Callable[[argparse.ArgumentParser], None]
+
+
+COMMANDS = {
+    "solve": Command(
+        "Solve puzzles, and say how sure every cell is and what it cost.", flags.add_solve
+    ),
+    "import": Command(
+        "Import another code's checkpoint into a native folder, and say what was inferred.",
+        flags.add_import,
+    ),
+    "data": Command(
+        "Check a file of puzzles: its task, count, checksum and bad rows; or generate puzzles.",
+        flags.add_data,
+    ),
+    "train": Command(
+        "Train a model from puzzles, for some minutes or steps; resumable.", flags.add_train
+    ),
+    "calibrate": Command(
+        "Choose the stopping threshold on the halt logit, on puzzles with known answers.",
+        flags.add_calibrate,
+    ),
+    "serve": Command(
+        "Serve the page where the cloud moves, and the same solver to programs.", flags.add_serve
+    ),
+    "diagnose": Command(
+        "Say without labels whether exploration will help, and which answers to trust.",
+        flags.add_diagnose,
+    ),
+    "evaluate": Command(
+        "Compare methods on the same puzzles: accuracy, cost, and paired tests.",
+        flags.add_evaluate,
+    ),
+    "reproduce": Command(
+        "Make the paper's tables and figures again, and the frontier, beside the paper's numbers.",
+        reproduce_command.add_arguments,
+    ),
+}
 BAD_INPUT = 2
 
 
 class Parser(argparse.ArgumentParser):
-    """A parser whose complaint is one sentence, and that knows no shortened flags.
+    """A parser whose errors are one sentence, and that accepts no shortened flags.
 
-    An empty word is no value: it is a shell's variable that was never set.
+    It refuses an empty value, which usually is a shell variable that was never set.
     """
 
     def __init__(self, **settings: object) -> None:
@@ -33,7 +76,7 @@ class Parser(argparse.ArgumentParser):
         raise SettingsError(f"{' '.join(message.split())}; see {self.prog} --help")
 
     def exit(self, status: int = 0, message: str | None = None) -> NoReturn:
-        sys.stdout.flush()  # the help; when Python ends, it is too late for an answer
+        sys.stdout.flush()  # now, while `main` can still catch a BrokenPipeError
         super().exit(status, message)
 
     def _get_value(self, action: argparse.Action, arg_string: str) -> Any:
@@ -42,21 +85,35 @@ class Parser(argparse.ArgumentParser):
         return super()._get_value(action, arg_string)
 
 
+class ShowVersion(argparse.Action):
+    """Print the version; it is looked up only then, because that takes a while."""
+
+    def __call__(self, parser: argparse.ArgumentParser, *_: object) -> NoReturn:
+        from tiltrm.provenance import release
+
+        print(release())
+        parser.exit()
+
+
 def main(argv: Sequence[str] | None = None) -> int:
     """Run `tiltrm ARGV` and return the exit code."""
     _ready_streams()
-    arguments = argparse.Namespace(command=None)  # has its command before its flags are read
+    arguments = argparse.Namespace(command=None)  # argparse sets the command before its flags fail
     try:
-        _parser().parse_args(argv, arguments)
+        with quiet_interrupts():
+            _parser().parse_args(argv, arguments)
+            command = importlib.import_module(f"tiltrm.cli.{arguments.command}_command")
         if ":" in (getattr(arguments, "task", None) or ""):
+            from tiltrm.tasks import adopt
+
             arguments.task = adopt(arguments.task).name
-        code: int = arguments.run(arguments)
-        sys.stdout.flush()  # when Python ends, it is too late for an answer
+        code: int = command.run(arguments)
+        sys.stdout.flush()  # now, while a BrokenPipeError can still be caught
         return code
     except TiltrmError as error:
         _say(arguments, str(error))
         return BAD_INPUT
-    except BrokenPipeError:  # the reader went away (`| head`)
+    except BrokenPipeError:  # the reader closed the pipe (`| head`)
         _drop_output()
         return 0
     except OSError as error:  # a full disk, most of all
@@ -72,10 +129,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _ready_streams() -> None:
-    """Streams that can be written to: closed ones (`>&-`) lead nowhere, and none lacks a character.
-
-    A terminal may lack those of a grid.
-    """
+    """Replace closed streams (`>&-`) by the null device, and characters they lack by ?."""
     for name in ("stdout", "stderr"):
         stream = getattr(sys, name)
         if stream is None:
@@ -85,14 +139,14 @@ def _ready_streams() -> None:
 
 
 def _say(arguments: argparse.Namespace, sentence: str) -> None:
-    """In the name of the command, where there is one."""
+    """Print the sentence on stderr, after the name of the command if there is one."""
     name = " ".join(filter(None, ("tiltrm", arguments.command)))
-    with suppress(OSError):  # there is nobody else to tell
+    with suppress(OSError):  # stderr is the last resort
         print(f"{name}: {sentence}", file=sys.stderr)
 
 
 def _drop_output() -> None:
-    """Send what is left of it nowhere; Python would complain at exit otherwise."""
+    """Send the rest of the output to the null device; Python would complain at exit otherwise."""
     try:
         sys.stdout.flush()
     except OSError:
@@ -104,12 +158,8 @@ def _parser() -> Parser:
         prog="tiltrm",
         description="More right answers from a frozen tiny recursive model, and when to trust it.",
     )
-    parser.add_argument("--version", action="version", version=release())
+    parser.add_argument("--version", action=ShowVersion, nargs=0, help="show the version and exit")
     commands = parser.add_subparsers(dest="command", metavar="COMMAND", required=True)
-    for name in COMMANDS:
-        module = importlib.import_module(f"tiltrm.cli.{name}_command")
-        summary = (module.__doc__ or "").partition("\n")[0]
-        command = commands.add_parser(name, help=summary, description=summary)
-        module.add_arguments(command)
-        command.set_defaults(run=module.run)
+    for name, (summary, add_flags) in COMMANDS.items():
+        add_flags(commands.add_parser(name, help=summary, description=summary))
     return parser

@@ -3,7 +3,6 @@
 import argparse
 from pathlib import Path
 
-from tiltrm.cli.flags import TASKS
 from tiltrm.device import choose
 from tiltrm.errors import DataError, SettingsError
 from tiltrm.model import load
@@ -13,21 +12,6 @@ from tiltrm.tasks import STANDARD, SUDOKU
 NEEDED = ("fastapi", "uvicorn", "prometheus_client", "pydantic", "starlette")
 SHORTEST_TOKEN = 16
 LONGEST = 1_000_000  # seconds of a request
-
-
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """`tiltrm serve`'s flags."""
-    add = parser.add_argument
-    add("--host", default="127.0.0.1", help="address to listen on (127.0.0.1: this machine only)")
-    add("--port", type=int, default=8000, help="port; 0 is any free one (8000)")
-    add("--model", nargs="+", metavar="M", help="bundled names, folders or checkpoints (all that "
-        "are bundled); requests can name these only")  # fmt: skip
-    add("--task", help=f"of all these models: {TASKS} (each its own)")
-    add("--token-file", metavar="F", help="requests must carry the token in this file")
-    add("--queue", type=int, default=4096, metavar="N", help="puzzles accepted and not finished; "
-        "more are refused (4096)")  # fmt: skip
-    add("--timeout", type=float, default=600.0, metavar="S", help="seconds for a request (600)")
-    add("--device", default="auto", help="auto, cpu or cuda")
 
 
 def run(arguments: argparse.Namespace) -> int:

@@ -7,57 +7,32 @@ import sys
 import tempfile
 from contextlib import nullcontext
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from tiltrm.cli.flags import TASKS, add_setting_flags, given_settings
+import torch
+
+from tiltrm.cli.flags import given_settings
 from tiltrm.cli.progress import Bar
+from tiltrm.cli.show import Printer, exit_code
+from tiltrm.cli.watch import LiveCloud
+from tiltrm.data import read_lines
+from tiltrm.device import choose
 from tiltrm.errors import DataError, SettingsError
+from tiltrm.model import load
+from tiltrm.model.build import Model
 from tiltrm.settings import METHODS, check_settings
+from tiltrm.solving import solve_texts, task_of
+from tiltrm.solving.call import check_abstain
+from tiltrm.tasks import SUDOKU, Task
+from tiltrm.tasks.registry import defaults_of
 
-if TYPE_CHECKING:
-    import torch
-
-    from tiltrm.model.build import Model
-    from tiltrm.tasks import Task
-
-EXIT_CODES = (
-    "Exit code: 0 when every answer is a valid solution or was withheld, 1 when one breaks a rule, "
-    "2 when a puzzle or anything else typed is wrong (the other puzzles are still solved)."
-)
 SAMPLE = "8..........36......7..9.2...5...7.......457.....1...3...1....68..85...1..9....4.."
 BATCH = {"cpu": 64, "cuda": 4096}  # puzzles solved together; a result does not depend on it
 STDIN, STDIN_NAME = "-", "standard input"
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """`tiltrm solve`'s flags."""
-    parser.epilog = EXIT_CODES
-    add = parser.add_argument
-    add("puzzles", nargs="*", metavar="PUZZLE", help="81 cells, . for a blank; without one, an "
-        "extreme sample")  # fmt: skip
-    add("--file", metavar="F", help="text or CSV file of puzzles; - is standard input")
-    add("--model", metavar="M", help="bundled name, folder or checkpoint (sudoku-extreme)")
-    add("--config", metavar="C", help="configuration of another code's checkpoint")
-    add("--task", help=f"{TASKS} (the model's own)")
-    add("--method", default=METHODS[0], help=f"{', '.join(METHODS)} ({METHODS[0]})")
-    add_setting_flags(parser, METHODS)
-    add("--seed", type=int, default=0, help="seed of the noise (0)")
-    add("--device", default="auto", help="auto, cpu or cuda")
-    add("--abstain", type=float, metavar="P", help="withhold answers with a confidence below P, "
-        "and those that break a rule")  # fmt: skip
-    add("--json", action="store_true", help="one JSON object per line and puzzle, in their order")
-    add("--html", metavar="FILE", help="write a replay of the run as one page (one puzzle)")
-    add("--watch", action="store_true", help="show the cloud while it runs (one puzzle)")
-    add("--no-color", action="store_true", help="no colours; the variable NO_COLOR does the same")
-
-
 def run(arguments: argparse.Namespace) -> int:
     """Solve, print as it goes, and return the exit code."""
-    from tiltrm.cli.show import Printer, exit_code
-    from tiltrm.cli.watch import LiveCloud
-    from tiltrm.device import choose
-    from tiltrm.solving import solve_texts
-
     device = choose(arguments.device)
     model, task = _open(arguments, device)
     texts = _texts(arguments, task)
@@ -99,12 +74,7 @@ def run(arguments: argparse.Namespace) -> int:
     return code
 
 
-def _open(arguments: argparse.Namespace, device: "torch.device") -> "tuple[Model, Task]":
-    from tiltrm.model import load
-    from tiltrm.solving import task_of
-    from tiltrm.tasks import SUDOKU
-    from tiltrm.tasks.registry import defaults_of
-
+def _open(arguments: argparse.Namespace, device: torch.device) -> tuple[Model, Task]:
     bundled = defaults_of(arguments.task or "").model or SUDOKU.defaults.model
     model = load(arguments.model or bundled, config=arguments.config, device=device)
     return model, task_of(model, arguments.task)
@@ -125,7 +95,7 @@ def _may_be_file(path: Path) -> bool:
     return path.absolute().parent.is_dir() and not path.is_dir()
 
 
-def _afterwards(arguments: argparse.Namespace, task: "Task", *, wrote: bool) -> None:
+def _afterwards(arguments: argparse.Namespace, task: Task, *, wrote: bool) -> None:
     """Say to a person what was written, and how to go on after the sample."""
     if arguments.json:
         return
@@ -137,8 +107,6 @@ def _afterwards(arguments: argparse.Namespace, task: "Task", *, wrote: bool) -> 
 
 def _settings(arguments: argparse.Namespace) -> dict[str, Any]:
     """The settings that were given, checked before anything runs."""
-    from tiltrm.solving.call import check_abstain
-
     own = given_settings(arguments)
     if arguments.method in METHODS:  # `solve` names the methods otherwise
         own = check_settings(arguments.method, own)
@@ -146,7 +114,7 @@ def _settings(arguments: argparse.Namespace) -> dict[str, Any]:
     return {"method": arguments.method, "seed": arguments.seed, "abstain": arguments.abstain, **own}
 
 
-def _texts(arguments: argparse.Namespace, task: "Task") -> list[str]:
+def _texts(arguments: argparse.Namespace, task: Task) -> list[str]:
     """The puzzles of the command line, then those of the file, or else the sample."""
     for text in arguments.puzzles:
         if os.path.isfile(text):
@@ -161,13 +129,11 @@ def _texts(arguments: argparse.Namespace, task: "Task") -> list[str]:
     return texts or [SAMPLE if task.name == "sudoku" else task.decode(task.generate(0)[0])]
 
 
-def _from(path: str | Path, task: "Task") -> list[str]:
-    from tiltrm.data import read_lines
-
+def _from(path: str | Path, task: Task) -> list[str]:
     return [text for text, _ in read_lines(Path(path), task)]
 
 
-def _from_stdin(task: "Task") -> list[str]:
+def _from_stdin(task: Task) -> list[str]:
     """A copy first, so that a CSV or gzip stream will do as well as text."""
     if sys.stdin is None:
         raise DataError(f"{STDIN_NAME}: expected puzzles, got a closed stream; give a file")

@@ -1,4 +1,4 @@
-"""Train a model from puzzles, by the clock or by steps; resumable."""
+"""Train a model from puzzles, for some minutes or steps; resumable."""
 
 import argparse
 import json
@@ -10,55 +10,27 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from tiltrm.cli.flags import TASKS
+import torch
+
+from tiltrm.data import Puzzles, read, splits
 from tiltrm.errors import DataError, SettingsError
-
-if TYPE_CHECKING:
-    from tiltrm.data import Puzzles
-    from tiltrm.train.loop import Trainer
-    from tiltrm.train.monitor import Report
-    from tiltrm.train.settings import Settings
+from tiltrm.records import build_record
+from tiltrm.tasks import by_name
+from tiltrm.train import distributed
+from tiltrm.train.log import nan_to_null
+from tiltrm.train.settings import TrainSettings, load_preset
+from tiltrm.train.trainer import Trainer
+from tiltrm.train.validation import ValidationReport
 
 DATASETS = {"sudoku": "sudoku-extreme/train", "maze": "maze-hard/train"}
-WORDS = ("true", "false", "nan", "inf")  # bare words that TOML knows
-HELD_OUT = 10  # without --val, every so-many-th training puzzle is kept for validation
-
-
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """`tiltrm train`'s flags."""
-    parser.epilog = (
-        "Exit code: 0 when the plan or the piece is done; 130 or 143 after SIGINT or SIGTERM, with "
-        "everything saved; 2 with one sentence when something is wrong. Several GPUs: start it "
-        "with torchrun."
-    )
-    parser.add_argument("--task", default="sudoku", help=f"{TASKS} (sudoku)")
-    parser.add_argument("--preset", default="fast", help="fast, paper, fresh (mazes), toy "
-                        "(sudoku4), small (any task), or a TOML file")  # fmt: skip
-    parser.add_argument("--data", help="training puzzles with answers; else the public set")
-    parser.add_argument("--val", help="validation puzzles; else a tenth of the training puzzles")
-    parser.add_argument("--out", type=Path, help="folder of the run; else runs/TASK-PRESET")
-    parser.add_argument("--resume", action="store_true", help="go on from the saved state")
-    parser.add_argument("--start", type=Path, metavar="FOLDER",
-                        help="begin with the weights of this model")  # fmt: skip
-    plan = parser.add_mutually_exclusive_group()
-    plan.add_argument("--minutes", type=float, help="plan the run for this many minutes")
-    plan.add_argument("--steps", type=int, help="plan the run for this many steps")
-    parser.add_argument("--piece-minutes", type=float, metavar="MINUTES",
-                        help="stop and save after this long, to go on later")  # fmt: skip
-    parser.add_argument("--set", action="append", default=[], metavar="KEY=VALUE",
-                        help="override a setting, e.g. schedule.final=0.1")  # fmt: skip
-    parser.add_argument("--seed", type=int, help="seed of everything random")
-    parser.add_argument("--device", default="auto", help="auto, cpu or cuda")
-    parser.add_argument("--json", action="store_true", help="the last report as one object")
-    parser.add_argument("--tensorboard", action="store_true", help="write TensorBoard curves too")
+WORDS = ("true", "false", "nan", "inf")  # the bare words of TOML
+HELD_OUT = 10  # without --val, every tenth training puzzle is kept for validation
 
 
 def run(arguments: argparse.Namespace) -> int:
     """Train, and print the last validation report."""
-    from tiltrm.train import distributed
-
     begun = time.monotonic()
     limit = 60 * _positive("--piece-minutes", arguments.piece_minutes, float("inf"))
     trainer = _trainer(arguments)
@@ -68,30 +40,47 @@ def run(arguments: argparse.Namespace) -> int:
     with _caught() as signals:
         report = trainer.run(stop=lambda: bool(signals) or time.monotonic() - begun > limit)
     distributed.leave()
-    if trainer.world.leads:
-        print(_as_json(trainer, report) if arguments.json else _in_words(trainer, report))
-    return 128 + signals[0] if signals and trainer.pace.progress < 1.0 else 0
+    if trainer.world.is_leader:
+        if arguments.json:
+            print(json.dumps(nan_to_null(_result(trainer, report)), allow_nan=False))
+        else:
+            print(_summary(trainer, report))
+    return 128 + signals[0] if signals and trainer.clock.progress < 1.0 else 0
 
 
-def _as_json(trainer: "Trainer", report: "Report") -> str:
-    from tiltrm.train.log import plain
+def _result(trainer: Trainer, report: ValidationReport) -> dict[str, Any]:
+    return {
+        "steps": trainer.clock.step, "seconds": round(trainer.clock.seconds, 2),
+        "best": trainer.best, "val": report._asdict(), "warning": _warning(trainer, report),
+    }  # fmt: skip
 
-    steps, seconds = trainer.pace.step, round(trainer.pace.seconds, 2)
-    found = {"steps": steps, "seconds": seconds, "best": trainer.best, "val": report._asdict()}
-    return json.dumps(plain(found), allow_nan=False)
 
-
-def _in_words(trainer: "Trainer", report: "Report") -> str:
-    steps, seconds = trainer.pace.step, trainer.pace.seconds
+def _summary(trainer: Trainer, report: ValidationReport) -> str:
+    steps, seconds = trainer.clock.step, trainer.clock.seconds
     lines = [f"val exact at N={n}: {100 * exact:.2f} %" for n, exact in report.exact.items()]
     judge = f"halting accuracy {100 * report.halt_accuracy:.2f} %, AUROC {report.halt_auroc:.4f}"
     best = f"{steps} steps, {seconds:.0f} s, best val {100 * trainer.best:.2f} %"
-    return "\n".join([*lines, judge, best])
+    warning = _warning(trainer, report)
+    return "\n".join([*lines, judge, best, *([f"warning: {warning}"] if warning else [])])
 
 
-def _trainer(arguments: argparse.Namespace) -> "Trainer":
-    from tiltrm.train.loop import Trainer
+def _warning(trainer: Trainer, report: ValidationReport) -> str | None:
+    """What to do if the best weights solve no validation puzzle at all."""
+    if trainer.best > 0:
+        return None
+    learned = (
+        f"the model solves none of the {len(trainer.val)} validation puzzles after "
+        f"{trainer.clock.step} steps ({100 * report.cells:.1f} % of their cells are right), so the "
+        f"weights in {trainer.folder / 'best'} are of no use yet; "
+    )
+    if trainer.clock.progress < 1.0:
+        return learned + "the run is not finished: go on with --resume"
+    return (
+        learned + "train longer (--resume with more --minutes or --steps) or try another --preset"
+    )
 
+
+def _trainer(arguments: argparse.Namespace) -> Trainer:
     settings = _settings(arguments)
     train, val = _puzzles(arguments)
     out = arguments.out or Path("runs") / f"{arguments.task}-{Path(arguments.preset).stem}"
@@ -101,13 +90,10 @@ def _trainer(arguments: argparse.Namespace) -> "Trainer":
     )  # fmt: skip
 
 
-def _settings(arguments: argparse.Namespace) -> "Settings":
-    """The preset with what the command line says about it."""
-    from tiltrm.tasks import by_name
-    from tiltrm.train.settings import Settings, preset
-
-    by_name(arguments.task)  # before its presets are looked for
-    values = asdict(preset(arguments.task, arguments.preset))
+def _settings(arguments: argparse.Namespace) -> TrainSettings:
+    """The preset, overridden by the flags of the command line."""
+    by_name(arguments.task)  # an unknown task is an error of its own, before its presets
+    values = asdict(load_preset(arguments.task, arguments.preset))
     if arguments.minutes is not None:
         values["minutes"] = _positive("--minutes", arguments.minutes)
     if arguments.steps is not None:
@@ -126,7 +112,7 @@ def _settings(arguments: argparse.Namespace) -> "Settings":
             f"expected settings for {arguments.task}, got some for {values['task']!r}; name the "
             "task with --task"
         )
-    settings = Settings.from_dict(values)
+    settings = build_record(TrainSettings, values)
     if "steps" in given and settings.minutes > 0:
         raise SettingsError(
             f"steps or minutes plan a run, got {settings.steps} and {settings.minutes:g}; write "
@@ -135,13 +121,8 @@ def _settings(arguments: argparse.Namespace) -> "Settings":
     return settings
 
 
-def _puzzles(arguments: argparse.Namespace) -> "tuple[Puzzles, Puzzles]":
+def _puzzles(arguments: argparse.Namespace) -> tuple[Puzzles, Puzzles]:
     """Training and validation puzzles, both with answers."""
-    import torch
-
-    from tiltrm.data import read, splits
-    from tiltrm.tasks import by_name
-
     task = by_name(arguments.task)
     source = arguments.data or DATASETS.get(arguments.task)
     if source is None:
@@ -185,7 +166,7 @@ def _positive(name: str, value: float | None, default: float = 0.0) -> float:
 
 @contextmanager
 def _caught() -> Iterator[list[int]]:
-    """The stop signals caught inside; a second one of a kind has its usual effect."""
+    """The SIGINT and SIGTERM caught inside; a second one of the same kind has its usual effect."""
     caught: list[int] = []
 
     def note(number: int, _: object) -> None:

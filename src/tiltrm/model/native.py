@@ -7,8 +7,8 @@ checksum, so that an interrupted save, or weights of another model, are noticed.
 import hashlib
 import json
 import os
+import secrets
 import shutil
-import uuid
 from collections.abc import Callable, Mapping
 from copy import copy
 from dataclasses import asdict, dataclass, fields, replace
@@ -18,7 +18,7 @@ from reprlib import repr
 import torch
 from safetensors import SafetensorError
 from safetensors.torch import load as load_tensors
-from safetensors.torch import save_file
+from safetensors.torch import save as serialise
 
 from tiltrm.errors import CheckpointError
 from tiltrm.model.build import CONFIGS, Model, assemble, kind_of, sizes
@@ -69,16 +69,17 @@ def save(
 def _write(model: Model, target: Path, card: str, dtype: torch.dtype | None) -> Path:
     target.parent.mkdir(parents=True, exist_ok=True)
     beside = target if target.is_dir() else target.parent  # a folder may be a disk of its own
-    draft = beside / f".{target.name}-{uuid.uuid4().hex[:8]}"
+    draft = beside / f".{target.name}-{secrets.token_hex(8)}"
     draft.mkdir()
     try:
         stored = {n: t.detach().cpu().to(dtype or t.dtype) for n, t in model.state_dict().items()}
-        save_file({name: tensor.contiguous() for name, tensor in stored.items()}, draft / WEIGHTS)
+        content = serialise({name: tensor.contiguous() for name, tensor in stored.items()})
+        (draft / WEIGHTS).write_bytes(content)  # with the umask's mode; save_file makes it private
         manifest = Manifest(
             kind=kind_of(model),
             task=model.task,
             dtype=str(stored["embedding"].dtype).removeprefix("torch."),
-            checksum=hashlib.sha256((draft / WEIGHTS).read_bytes()).hexdigest(),
+            checksum=hashlib.sha256(content).hexdigest(),
             sizes=asdict(model.config),
             decide_above=model.decide_above,
             notes=model.import_notes,
@@ -87,7 +88,6 @@ def _write(model: Model, target: Path, card: str, dtype: torch.dtype | None) -> 
         text = card or f"# {target.name}\n\n{describe(model)}\n"
         (draft / CARD).write_text(text, encoding="utf-8")
         (draft / CONFIG).write_text(_text(manifest), encoding="utf-8")
-        shutil.copymode(draft / CARD, draft / WEIGHTS)  # safetensors writes 0600, not the umask's
         if target.exists():
             for name in (WEIGHTS, CARD, CONFIG):
                 os.replace(draft / name, target / name)

@@ -1,12 +1,12 @@
-"""Training: deep supervision with a halting carry, resumable, by the clock or by steps.
+"""Training: deep supervision with a halting carry, resumable, for some minutes or some steps.
 
-`Learner` is what a step changes, `Trainer` decides when to look, scan and save. A run's folder has
+`Trainer` runs the whole training; `Learner` takes one step. The folder of a run holds
 `metrics.jsonl` (a JSON line every few steps and for every evaluation), `scan.jsonl`, `best/` (the
-average weights, best by validation, with a card) and `state/` (what `--resume` goes on from). Lines
-about what a kill has lost since that state are dropped when the run goes on.
+averaged weights with the best validation accuracy, and a card) and `state/` (the point from which
+`--resume` goes on). A resumed run drops the log lines that are newer than its saved state.
 
-Mazes of our own generator: `--preset fresh`. For other puzzles of one's own, `tiltrm data
---generate N --out FILE` writes them and `tiltrm train --data FILE` takes them, each under a fresh
-symmetry where augment is "endless".
-Results so trained are not results of the 1,000 public puzzles, and are to be reported apart.
+To train on generated mazes, use `--preset fresh`. To train on other generated puzzles, write them
+with `tiltrm data --generate N --out FILE` and run `tiltrm train --data FILE`; augment "endless"
+shows each puzzle under a new symmetry every time. Report such results apart from results that are
+trained on the 1,000 public puzzles.
 """

@@ -10,13 +10,13 @@ from tiltrm.data import Puzzles
 from tiltrm.errors import SettingsError
 from tiltrm.tasks import Maze
 from tiltrm.tasks.base import Task
-from tiltrm.train.settings import Depth, Hints, Settings
+from tiltrm.train.settings import Depth, Hints, TrainSettings
 
-BLOCK = 2**16  # puzzles shuffled at once: their maps take twenty times the memory of the puzzles
+BLOCK = 2**16  # puzzles augmented at once: their symmetry maps take 20 times the puzzles' memory
 
 
-class Source(NamedTuple):
-    """The training set, on the device."""
+class TrainingSet(NamedTuple):
+    """The training puzzles on the device."""
 
     task: Task
     questions: Tensor  # (puzzle, cell)
@@ -24,43 +24,36 @@ class Source(NamedTuple):
 
 
 def batch_seed(seed: int, step: int) -> int:
-    """The seed of everything random in one step; named when a step goes wrong."""
+    """The seed of everything random in one step; the error about a bad loss names it."""
     return random.Random(f"{seed}/{step}").getrandbits(62)
 
 
-def source(puzzles: Puzzles, settings: Settings, device: torch.device, window: int = 0) -> Source:
-    """Move the puzzles to the device, or what the settings make of them, `shuffles` of each.
+def training_set(
+    puzzles: Puzzles, settings: TrainSettings, device: torch.device, window: int = 0
+) -> TrainingSet:
+    """Move the puzzles to the device, with `settings.shuffles` variants of each if asked for.
 
-    'fixed': their symmetries; 'moved': new puzzles in the same walls, or in a window of so many
-    cells' side; 'fresh': puzzles of the task's own generator.
+    augment "fixed" makes symmetries of every puzzle. "moved" makes new puzzles in the same walls,
+    or in windows with a side of `window` cells. "fresh" takes puzzles of the task's generator.
     """
     task, generator = puzzles.task, Generator(device).manual_seed(settings.seed)
     questions, labels = puzzles.questions.to(device), puzzles.labels().to(device)
+    if settings.augment in ("fixed", "moved"):
+        rows = torch.arange(len(puzzles), device=device).repeat(settings.shuffles).split(BLOCK)
     if settings.augment == "fixed":
-        made = [
-            task.symmetries(questions[part], labels[part], generator)
-            for part in _repeated(len(puzzles), settings.shuffles, device)
-        ]
+        made = [task.symmetries(questions[part], labels[part], generator) for part in rows]
     elif settings.augment == "moved":
-        maze = _maze(task, settings)
-        made = [
-            maze.moved(questions[part], generator, window)
-            for part in _repeated(len(puzzles), settings.shuffles, device)
-        ]
+        maze = _require_maze(task, settings)
+        made = [maze.moved(questions[part], generator, window) for part in rows]
     elif settings.augment == "fresh":
-        made = [_maze(task, settings).fresh(len(puzzles) * settings.shuffles, generator)]
+        count = len(puzzles) * settings.shuffles
+        made = [_require_maze(task, settings).fresh(count, generator)]
     else:
         made = [(questions, labels)]
-    return Source(task, *(torch.cat(part) for part in zip(*made, strict=True)))
+    return TrainingSet(task, *(torch.cat(part) for part in zip(*made, strict=True)))
 
 
-def _repeated(puzzles: int, times: int, device: torch.device) -> tuple[Tensor, ...]:
-    """The places of all puzzles, so many times, in blocks."""
-    blocks: tuple[Tensor, ...] = torch.arange(puzzles, device=device).repeat(times).split(BLOCK)
-    return blocks
-
-
-def _maze(task: Task, settings: Settings) -> Maze:
+def _require_maze(task: Task, settings: TrainSettings) -> Maze:
     if not isinstance(task, Maze):
         raise SettingsError(
             f"augment {settings.augment!r} is for mazes, got {task.name}; use 'endless', or "
@@ -69,30 +62,32 @@ def _maze(task: Task, settings: Settings) -> Maze:
     return task
 
 
-def window(settings: Settings, progress: float) -> int:
-    """The side of the windows that a step at this progress sees; 0: whole puzzles."""
+def window_side(settings: TrainSettings, progress: float) -> int:
+    """The side of the windows that a step at this progress trains on; 0: whole puzzles."""
     return settings.window.side if progress < settings.window.until else 0
 
 
-def draw(source: Source, settings: Settings, generator: Generator) -> tuple[Tensor, Tensor]:
-    """A batch of puzzles and labels, each row under a symmetry of its own where asked."""
+def draw(
+    puzzles: TrainingSet, settings: TrainSettings, generator: Generator
+) -> tuple[Tensor, Tensor]:
+    """A batch of questions and labels, each row with its own symmetry if augment is "endless"."""
     chosen = torch.randint(
-        len(source.questions), (settings.batch,), generator=generator, device=generator.device
+        len(puzzles.questions), (settings.batch,), generator=generator, device=generator.device
     )
-    questions, labels = source.questions[chosen], source.labels[chosen]
+    questions, labels = puzzles.questions[chosen], puzzles.labels[chosen]
     if settings.augment == "endless":
-        questions, labels = source.task.symmetries(questions, labels, generator)
+        questions, labels = puzzles.task.symmetries(questions, labels, generator)
     if settings.hints.most:
-        questions = _with_hints(source.task, questions, labels, settings.hints, generator)
+        questions = _with_hints(puzzles.task, questions, labels, settings.hints, generator)
     return questions, labels
 
 
 def _with_hints(
     task: Task, questions: Tensor, labels: Tensor, hints: Hints, generator: Generator
 ) -> Tensor:
-    """Some puzzles get 1..most further clues from their answer, at random places.
+    """A share of the puzzles gets 1..most further clues from their answers, at random cells.
 
-    The answer stays the only one, so this is augmentation with nothing but the training puzzles.
+    The answer stays unique, so this augmentation needs nothing but the training puzzles.
     """
     rows, device = len(questions), generator.device
     chosen = torch.rand(rows, 1, generator=generator, device=device) < hints.share

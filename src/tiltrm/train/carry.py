@@ -9,7 +9,7 @@ from tiltrm.model.base import State
 
 
 class Carry(NamedTuple):
-    """What one training step hands to the next. Rows that `halted` are replaced there."""
+    """What one training step hands to the next. The next step replaces the rows that `halted`."""
 
     questions: Tensor  # (row, cell)
     labels: Tensor  # (row, cell)
@@ -18,15 +18,18 @@ class Carry(NamedTuple):
     halted: Tensor  # (row,) bool
 
 
-class Draws(NamedTuple):
-    """What chance decides about halting, one value a row."""
+class HaltingDraws(NamedTuple):
+    """The random numbers of the halting rule, one of each per row."""
 
     chance: Tensor  # (row,) uniform in [0, 1): below the exploration rate, the minimum holds
     minimum: Tensor  # (row,) supervision steps that such a row must take
 
 
 def empty(questions: Tensor, labels: Tensor, start: State) -> Carry:
-    """A carry in which every row waits to be replaced; `start` is (1, position, width)."""
+    """A carry whose rows have all halted, so that `refill` replaces them.
+
+    `start` is the initial state of one row: (1, position, width).
+    """
     rows = questions.shape[0]
     steps = torch.zeros(rows, dtype=torch.int32, device=questions.device)
     state = State(*(half.expand(rows, -1, -1) for half in start))
@@ -50,7 +53,7 @@ def refill(carry: Carry, questions: Tensor, labels: Tensor, start: State) -> Car
 
 
 def advance(
-    carry: Carry, state: State, halt_logit: Tensor, draws: Draws, *, max_steps: int,
+    carry: Carry, state: State, halt_logit: Tensor, draws: HaltingDraws, *, max_steps: int,
     exploration: float,
 ) -> Carry:  # fmt: skip
     """After a supervision step: halt where the logit is above 0 or the steps are used up.
@@ -66,10 +69,10 @@ def advance(
     )
 
 
-def draw(rows: int, max_steps: int, generator: Generator) -> Draws:
-    """Chance for `advance`: uniforms, and minima uniform in 2..max_steps (1 where that is 1)."""
+def draw(rows: int, max_steps: int, generator: Generator) -> HaltingDraws:
+    """Draw for `advance`: uniforms, and minima uniform in 2..max_steps (1 if max_steps is 1)."""
     device = generator.device
     chance = torch.rand(rows, generator=generator, device=device)
     high = max(3, max_steps + 1)
     minimum = torch.randint(2, high, (rows,), generator=generator, device=device)
-    return Draws(chance, minimum.clamp(max=max_steps).int())
+    return HaltingDraws(chance, minimum.clamp(max=max_steps).int())

@@ -1,4 +1,4 @@
-"""Several processes as one: every rank draws the same global batch and takes its own rows."""
+"""Data-parallel training: every process draws the same global batch and takes its own rows."""
 
 import os
 from typing import NamedTuple
@@ -12,13 +12,13 @@ from tiltrm.errors import SettingsError
 
 
 class World(NamedTuple):
-    """This process among its peers, as torchrun describes it."""
+    """This process among the processes of the run, as torchrun describes it."""
 
     rank: int = 0
     size: int = 1
 
     @property
-    def leads(self) -> bool:
+    def is_leader(self) -> bool:
         """Whether this process writes files and prints."""
         return self.rank == 0
 
@@ -30,11 +30,11 @@ class World(NamedTuple):
         return slice(self.rank * share, (self.rank + 1) * share)
 
 
-ALONE = World()
+SINGLE_PROCESS = World()
 
 
 def join(device: str) -> tuple[World, torch.device]:
-    """Join the processes that torchrun started, or stand alone; and the device to work on.
+    """Join the processes that torchrun started, if any, and choose the device of this one.
 
     'auto' is a GPU where there is one; with several processes each takes its own.
     """
@@ -49,7 +49,7 @@ def join(device: str) -> tuple[World, torch.device]:
 
 
 def leave() -> None:
-    """Part from the other processes, so that none of them waits for this one."""
+    """Leave the process group, so that no other process waits for this one."""
     if dist.is_available() and dist.is_initialized():
         dist.destroy_process_group()
 
@@ -59,13 +59,13 @@ def average_gradients(model: nn.Module, world: World) -> None:
     if world.size == 1:
         return
     gradients = [p.grad for p in model.parameters() if p.grad is not None]
-    flat = average(torch.cat([g.reshape(-1) for g in gradients]), world)
+    flat = mean(torch.cat([g.reshape(-1) for g in gradients]), world)
     for gradient, part in zip(gradients, flat.split([g.numel() for g in gradients]), strict=True):
         gradient.copy_(part.view_as(gradient))
 
 
-def agree(value: float, world: World, device: torch.device) -> float:
-    """The leader's number on every process."""
+def broadcast(value: float, world: World, device: torch.device) -> float:
+    """The leader's number, on every process."""
     if world.size == 1:
         return value
     held = torch.tensor(value, dtype=torch.float64, device=device)
@@ -73,8 +73,8 @@ def agree(value: float, world: World, device: torch.device) -> float:
     return float(held)
 
 
-def anyone(flag: bool, world: World, device: torch.device) -> bool:
-    """Whether the flag is up on any process."""
+def any_process(flag: bool, world: World, device: torch.device) -> bool:
+    """Whether the flag is true on at least one process."""
     return bool(total(torch.tensor(float(flag), device=device), world) > 0)
 
 
@@ -85,6 +85,6 @@ def total(values: Tensor, world: World) -> Tensor:
     return values
 
 
-def average(values: Tensor, world: World) -> Tensor:
+def mean(values: Tensor, world: World) -> Tensor:
     """The mean of the values over the processes."""
     return total(values, world) / world.size

@@ -1,4 +1,4 @@
-"""What a training step changes: weights, their average, moments and the carry."""
+"""One training step, and everything it changes: weights, their average, moments, the carry."""
 
 from collections.abc import Mapping
 from typing import NamedTuple
@@ -12,17 +12,17 @@ from tiltrm.errors import SettingsError
 from tiltrm.model.base import State, evaluations_per_step
 from tiltrm.model.trm import TRM, Network, evaluation_flops, windowed
 from tiltrm.train import batches, carry, distributed, optimiser
-from tiltrm.train.carry import Carry
+from tiltrm.train.carry import Carry, HaltingDraws
+from tiltrm.train.cuda_graphs import CudaGraphStep
 from tiltrm.train.distributed import World
-from tiltrm.train.ema import EMA
-from tiltrm.train.graphs import Recorded
-from tiltrm.train.settings import Settings
-from tiltrm.train.state import Live
-from tiltrm.train.supervision import Disturb, Outcome, latent_noise, supervise
+from tiltrm.train.optimiser import EMA
+from tiltrm.train.settings import TrainSettings
+from tiltrm.train.state import TrainState
+from tiltrm.train.supervision import AddNoise, SupervisionResult, latent_noise, supervise
 
 
-class Statistics(NamedTuple):
-    """Means over some steps; NaN where no row halted in them."""
+class TrainStatistics(NamedTuple):
+    """Means over some steps. `right` and `steps_at_halt` are NaN if no row halted in them."""
 
     loss: float
     right: float  # share of the rows that halted whose answer was right
@@ -32,10 +32,10 @@ class Statistics(NamedTuple):
 
 
 class Learner:
-    """Everything that learns. `step` is a function of it, the step's number and the progress."""
+    """The model in training. `step` depends on it, the step's number and the progress alone."""
 
     def __init__(
-        self, settings: Settings, puzzles: Puzzles, world: World, device: torch.device
+        self, settings: TrainSettings, puzzles: Puzzles, world: World, device: torch.device
     ) -> None:
         _check_sizes(settings, puzzles)
         self.settings, self.world, self.device = settings, world, device
@@ -44,78 +44,81 @@ class Learner:
             torch.manual_seed(settings.seed)
             self.model = TRM(settings.model, settings.initial_scale).to(device)
         self.model.task = settings.task
-        self.optimisers = optimiser.build(self.model, settings)
+        self.optimisers = optimiser.build_optimisers(self.model, settings)
         self.ema = EMA(list(self.model.parameters()), settings.ema)
         self.model.network = accelerate(self.model.network, device)
-        self.may_record = device.type == "cuda"
+        self.use_graphs = device.type == "cuda"
         self.flops = 0.0  # of forward passes of the network, a backward one counted as two
         self.puzzles = puzzles
-        self._look_at(batches.window(settings, 0.0))
+        self._use_window(batches.window_side(settings, 0.0))
 
-    def _look_at(self, window: int) -> None:
-        """From now on, train on windows of this side; 0: on whole puzzles."""
-        self.window = window
-        self.source = batches.source(self.puzzles, self.settings, self.device, window)
-        self.view = windowed(self.model, window) if window else self.model
-        self.recorded: Recorded | None = None
-        self.restart()
+    def _use_window(self, side: int) -> None:
+        """Train on windows of this side from now on; 0: on whole puzzles."""
+        self.window = side
+        self.training_set = batches.training_set(self.puzzles, self.settings, self.device, side)
+        self.view = windowed(self.model, side) if side else self.model
+        self.graph_step: CudaGraphStep | None = None
+        self.reset_carry()
 
     @property
-    def live(self) -> Live:
-        """What is saved and restored."""
-        return Live(self.model, self.optimisers, self.ema)
+    def state(self) -> TrainState:
+        """The objects that are saved and restored."""
+        return TrainState(self.model, self.optimisers, self.ema)
 
-    def restart(self) -> None:
+    def reset_carry(self) -> None:
         """Begin with new puzzles in every row, as a resumed run does."""
         rows = self.world.rows(self.settings.batch)
         share = rows.stop - rows.start
-        questions, labels = (t[:1].expand(share, -1) for t in self.source[1:])
+        questions, labels = (t[:1].expand(share, -1) for t in self.training_set[1:])
         self.carry = carry.empty(questions, labels, self._start())
 
-    def take(self, weights: Mapping[str, Tensor]) -> None:
-        """Other weights of the same sizes, in the model and in the average."""
+    def load_weights(self, weights: Mapping[str, Tensor]) -> None:
+        """Replace the weights, and their average, by others of the same sizes."""
         self.model.load_state_dict(weights)
         self.ema = EMA(list(self.model.parameters()), self.settings.ema)
-        self.restart()
+        self.reset_carry()
 
     def step(self, number: int, progress: float) -> Tensor:
         """One supervision step of every row; returns the sums that `statistics` reads."""
         settings, world = self.settings, self.world
-        if batches.window(settings, progress) != self.window:
-            self._look_at(batches.window(settings, progress))
+        side = batches.window_side(settings, progress)
+        if side != self.window:
+            self._use_window(side)
         seed = batches.batch_seed(settings.seed, number)
         generator = Generator(self.device).manual_seed(seed)
         rows = world.rows(settings.batch)
-        questions, labels = (t[rows] for t in batches.draw(self.source, settings, generator))
-        chance = carry.draw(settings.batch, settings.halt_max_steps, generator)
+        questions, labels = (t[rows] for t in batches.draw(self.training_set, settings, generator))
+        draws = carry.draw(settings.batch, settings.halt_max_steps, generator)
         depth = batches.draw_depth(settings.depth, progress, seed)
-        disturb = latent_noise(settings.noise, settings.batch, world, generator)
-        live = carry.refill(self.carry, questions, labels, self._start())
-        outcome, loss = self._learn(live, depth, disturb)
+        add_noise = latent_noise(settings.noise, settings.batch, world, generator)
+        before = carry.refill(self.carry, questions, labels, self._start())
+        result, loss = self._forward_backward(before, depth, add_noise)
         self._update(number, progress)
         self.carry = carry.advance(
-            live, outcome.state, outcome.halt_logit, carry.Draws(*(t[rows] for t in chance)),
+            before, result.state, result.halt_logit, HaltingDraws(*(t[rows] for t in draws)),
             max_steps=settings.halt_max_steps, exploration=settings.halt_exploration,
         )  # fmt: skip
         # A backward pass costs two forward ones, and only the last outer step has one.
         evaluations = settings.batch * (depth + 2) * evaluations_per_step(self.model)
         self.flops += evaluations * evaluation_flops(self.view.config)
-        return self._sums(loss, outcome)
+        return self._sums(loss, result)
 
-    def _learn(self, live: Carry, depth: int, disturb: Disturb) -> tuple[Outcome, Tensor]:
-        """The outcome of a supervision step and its mean loss; the gradients are in the weights."""
-        if self.recorded is None and self.may_record and kernels.fused(self.model):
-            self.recorded = Recorded(self.view, live, self.settings, self.dtype)
-        if self.recorded is not None:
-            return self.recorded(live, depth, disturb)
+    def _forward_backward(
+        self, before: Carry, depth: int, add_noise: AddNoise
+    ) -> tuple[SupervisionResult, Tensor]:
+        """The result of a supervision step and its mean loss; the gradients are in the weights."""
+        if self.graph_step is None and self.use_graphs and kernels.fused(self.model):
+            self.graph_step = CudaGraphStep(self.view, before, self.settings, self.dtype)
+        if self.graph_step is not None:
+            return self.graph_step(before, depth, add_noise)
         with torch.autocast(self.device.type, self.dtype, enabled=self.dtype != torch.float32):
-            outcome = supervise(self.view, live, depth, disturb, self.settings, self.dtype)
-        loss = outcome.loss.mean()
+            result = supervise(self.view, before, depth, add_noise, self.settings, self.dtype)
+        loss = result.loss.mean()
         loss.backward()
-        return outcome, loss.detach()
+        return result, loss.detach()
 
     def _update(self, number: int, progress: float) -> None:
-        """Weights and their average follow the gradients, which every process has a part of."""
+        """Average the gradients over the processes; update the weights and then their average."""
         settings = self.settings
         distributed.average_gradients(self.model, self.world)
         if settings.clip > 0:
@@ -134,17 +137,18 @@ class Learner:
         probe = torch.empty(1, config.positions, config.width, device=self.device)
         return State(*(half.to(self.dtype) for half in self.model.start(probe)))
 
-    def _sums(self, loss: Tensor, outcome: Outcome) -> Tensor:
+    def _sums(self, loss: Tensor, result: SupervisionResult) -> Tensor:
         halted = self.carry.halted
-        judged = (outcome.halt_logit > 0) == outcome.right
-        sums = [(outcome.right & halted), judged, halted, self.carry.steps * halted]
+        judged = (result.halt_logit > 0) == result.right
+        sums = [(result.right & halted), judged, halted, self.carry.steps * halted]
         return torch.stack([loss.float(), *(each.float().mean() for each in sums)])
 
 
-def statistics(sums: Tensor) -> Statistics:
-    """The means over steps of what `Learner.step` returned: (step, 5) -> five numbers."""
+def statistics(sums: Tensor) -> TrainStatistics:
+    """The means over the sums that `Learner.step` returned: (step, 5) -> five numbers."""
     loss, right, judged, halted, steps = sums.double().mean(0)
-    return Statistics(*(float(x) for x in (loss, right / halted, judged, halted, steps / halted)))
+    means = (loss, right / halted, judged, halted, steps / halted)  # 0 / 0 is NaN in torch
+    return TrainStatistics(*(float(mean) for mean in means))
 
 
 def accelerate(network: Network, device: torch.device) -> Network:
@@ -157,7 +161,7 @@ def accelerate(network: Network, device: torch.device) -> Network:
     return network
 
 
-def _check_sizes(settings: Settings, puzzles: Puzzles) -> None:
+def _check_sizes(settings: TrainSettings, puzzles: Puzzles) -> None:
     for name in ("cells", "vocabulary"):
         wanted, got = getattr(puzzles.task, name), getattr(settings.model, name)
         if wanted != got:

@@ -1,17 +1,19 @@
-"""Muon for the matrices of the network, AdamW for embedding, prefix and heads; the schedule."""
+"""Muon for the network's matrices, AdamW for the rest, the rate schedule, and the average (EMA)."""
 
 import math
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any, NamedTuple
 
 import torch
-from torch import nn
+from torch import Tensor, nn
 from torch.optim import Optimizer
 
-from tiltrm.train.settings import Schedule, Settings
+from tiltrm.train.settings import Schedule, TrainSettings
 
 
-class Groups(NamedTuple):
+class ParameterGroups(NamedTuple):
     """Every parameter of a model, in exactly one group."""
 
     matrices: list[nn.Parameter]  # of the network, over channels
@@ -19,9 +21,9 @@ class Groups(NamedTuple):
     rest: list[nn.Parameter]  # embedding, prefix, heads
 
 
-def build(model: nn.Module, settings: Settings) -> list[Optimizer]:
-    """One or two optimisers, each group remembering its own full rate as `base_rate`."""
-    parameters = groups(model)
+def build_optimisers(model: nn.Module, settings: TrainSettings) -> list[Optimizer]:
+    """One or two optimisers. Each parameter group keeps its full rate as `base_rate`."""
+    parameters = parameter_groups(model)
     decay, mixing_decay = settings.weight_decay, settings.mixing_weight_decay
     network: list[dict[str, Any]] = [
         {"params": parameters.matrices, "weight_decay": decay},
@@ -50,9 +52,9 @@ def build(model: nn.Module, settings: Settings) -> list[Optimizer]:
     return optimisers
 
 
-def groups(model: nn.Module) -> Groups:
+def parameter_groups(model: nn.Module) -> ParameterGroups:
     """The parameters by kind. Proved by tests/train/test_optimiser.py."""
-    found = Groups([], [], [])
+    found = ParameterGroups([], [], [])
     for name, parameter in model.named_parameters():
         if ".layers." not in name or parameter.ndim != 2:
             found.rest.append(parameter)
@@ -62,7 +64,7 @@ def groups(model: nn.Module) -> Groups:
 
 
 def set_rates(optimisers: list[Optimizer], factor: float) -> None:
-    """Every group's rate becomes its full rate times the factor."""
+    """Set every group's rate to its full rate times the factor."""
     for optimiser in optimisers:
         for group in optimiser.param_groups:
             group["lr"] = group["base_rate"] * factor
@@ -77,6 +79,40 @@ def rate_factor(schedule: Schedule, step: int, progress: float) -> float:
     done = (progress - schedule.hold) / (1.0 - schedule.hold)
     left = 1.0 - done if schedule.shape == "linear" else 0.5 * (1.0 + math.cos(math.pi * done))
     return warm * (schedule.final + (1.0 - schedule.final) * left)
+
+
+class EMA:
+    """The exponential moving average of the weights, which is evaluated and saved as the model.
+
+    average <- decay * average + (1 - decay) * weights, with a short warm-up of the decay.
+    """
+
+    def __init__(self, weights: list[Tensor], decay: float) -> None:
+        self.decay = decay
+        self.weights = weights
+        self.average = [w.detach().clone() for w in weights]
+
+    def decay_at(self, step: int) -> float:
+        """(1 + step) / (10 + step) while that is below the decay, so that the start fades soon."""
+        return min(self.decay, (1 + step) / (10 + step))
+
+    @torch.no_grad()
+    def update(self, step: int) -> None:
+        """Add the weights after `step`, which counts from 0, to the average."""
+        weights = [w.detach() for w in self.weights]
+        torch._foreach_lerp_(self.average, weights, 1 - self.decay_at(step))
+
+    @contextmanager
+    def applied(self) -> Iterator[None]:
+        """The model holds the average inside; afterwards it holds its weights, bit for bit."""
+        kept = [w.detach().clone() for w in self.weights]
+        with torch.no_grad():
+            torch._foreach_copy_(self.weights, self.average)
+        try:
+            yield
+        finally:
+            with torch.no_grad():
+                torch._foreach_copy_(self.weights, kept)
 
 
 def _make_bfloat16_safe() -> None:

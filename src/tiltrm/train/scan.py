@@ -1,4 +1,4 @@
-"""The checkpoint scan of Appendix E: three ways of inference with the weights of the moment."""
+"""The checkpoint scan of Appendix E: three inference methods with the current weights."""
 
 from dataclasses import replace
 from typing import NamedTuple
@@ -14,14 +14,14 @@ from tiltrm.tasks.base import exactly_right
 from tiltrm.train.settings import Scan
 
 
-class Point(NamedTuple):
-    """One way of inference at one moment of the training."""
+class ScanPoint(NamedTuple):
+    """Accuracy and cost of one inference method at one training step."""
 
     exact: float  # share of puzzles right in every cell
     evaluations: float  # network calls per puzzle
 
 
-def ways(settings: Scan) -> dict[str, Exploration]:
+def inference_methods(settings: Scan) -> dict[str, Exploration]:
     """Deterministic TRM, unguided MAP (beta = 0) and guided MAP, all over the same outer steps."""
     guided = Exploration(
         particles=settings.particles, noise=settings.noise, beta=settings.beta,
@@ -37,22 +37,22 @@ def ways(settings: Scan) -> dict[str, Exploration]:
 
 def scan(
     model: TRM, puzzles: Puzzles, settings: Scan, dtype: torch.dtype, seed: int
-) -> dict[str, Point]:
-    """Accuracy and cost of each way on the first `settings.puzzles` puzzles."""
+) -> dict[str, ScanPoint]:
+    """Accuracy and cost of each method on the first `settings.puzzles` puzzles."""
     fixed = puzzles.take(slice(0, settings.puzzles))
     frozen = freeze(model, dtype)
     points = {}
-    for name, exploration in ways(settings).items():
+    for name, exploration in inference_methods(settings).items():
         result = explore(frozen, fixed.questions, exploration, seed=seed)
         right = exactly_right(result.answers, fixed.labels())
-        points[name] = Point(
+        points[name] = ScanPoint(
             float(right.double().mean()), float(result.evaluations.double().mean())
         )
     return points
 
 
 def freeze(model: TRM, dtype: torch.dtype) -> Model:
-    """A copy as `tiltrm.model.load` would give it, so that a scan measures what will ship."""
+    """A copy as `tiltrm.model.load` gives it, so that a scan measures the model that is saved."""
     device = model.embedding.device
     frozen = assemble(
         model.config, model.state_dict(), source="training", device=device, dtype=dtype

@@ -1,9 +1,9 @@
-"""Everything a training run can be told, and the presets that are files a person can read."""
+"""The settings of a training run, each checked when it is made, and the presets (TOML files)."""
 
 import json
 import math
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field
 from importlib import resources
 from pathlib import Path
@@ -12,22 +12,108 @@ from typing import Any
 from tiltrm.errors import SettingsError
 from tiltrm.model.build import sizes
 from tiltrm.model.trm import TRMConfig
+from tiltrm.records import build_record
 from tiltrm.tasks import by_name
-from tiltrm.train.groups import MOST, Depth, Hints, Scan, Schedule, Window, among, within
-from tiltrm.train.plain import build
 
-__all__ = [
-    "Depth", "Hints", "Scan", "Schedule", "Settings", "Window", "differences", "preset",
-]  # fmt: skip
-
-ANY = "any"  # presets for every task
+ANY_TASK = "any"  # the task in the file name of a preset that fits every task
+SHAPES = ("constant", "linear", "cosine")
 LOSSES = ("softmax", "stablemax")
 OPTIMISERS = ("muon", "adamw")
 AUGMENTATIONS = ("none", "endless", "fixed", "moved", "fresh")
+MOST = 2**31 - 1  # far above any use; larger numbers would overflow in the C libraries
 
 
 @dataclass(frozen=True)
-class Settings:
+class Schedule:
+    """The factor on every learning rate over the progress (0 to 1) of the run."""
+
+    shape: str = "cosine"  # constant, linear or cosine, once `hold` is over
+    hold: float = 0.0  # share of the run at the full rate
+    final: float = 0.0  # factor at the end
+    warmup_steps: int = 0
+
+    def __post_init__(self) -> None:
+        _require_choice("schedule.shape", self.shape, SHAPES)
+        _require_range(self, ("hold", "final"), 0.0, 1.0, "schedule.")
+        _require_range(self, ("warmup_steps",), 0, MOST, "schedule.")
+
+
+@dataclass(frozen=True)
+class Depth:
+    """Outer steps in one supervision step while training, drawn anew for every step.
+
+    The range moves linearly from `start` to `end` between the progress points `over`.
+    Only the last outer step of each carries a gradient.
+    """
+
+    start: tuple[int, int] = (3, 3)
+    end: tuple[int, int] = (3, 3)
+    over: tuple[float, float] = (0.0, 1.0)
+
+    def __post_init__(self) -> None:
+        for name in ("start", "end"):
+            low, high = getattr(self, name)
+            if not 1 <= low <= high <= MOST:
+                raise SettingsError(f"depth.{name} must be 1 <= low <= high, got {low}, {high}")
+        first, last = self.over
+        if not 0.0 <= first <= last <= 1.0:
+            raise SettingsError(f"depth.over must be 0 <= first <= last <= 1, got {first}, {last}")
+
+
+@dataclass(frozen=True)
+class Hints:
+    """Augmentation: some puzzles of every batch show further cells of their answer as clues.
+
+    A Sudoku with more clues has the same answer and is easier. The clues are drawn anew each time,
+    so the model cannot recognise one of 1,000 training puzzles by the pattern of its clues.
+    """
+
+    share: float = 0.5  # of the puzzles
+    most: int = 0  # clues added, uniform in 1..most; 0 turns hints off
+
+    def __post_init__(self) -> None:
+        _require_range(self, ("share",), 0.0, 1.0, "hints.")
+        _require_range(self, ("most",), 0, MOST, "hints.")
+
+
+@dataclass(frozen=True)
+class Window:
+    """The first part of a run on mazes trains on square windows cut out of them, which cost less.
+
+    Every cell keeps the rotary angle that it has in the whole maze, so the weights carry over.
+    """
+
+    side: int = 0  # cells; 0 turns windows off
+    until: float = 0.1  # progress at which training changes to whole mazes
+
+    def __post_init__(self) -> None:
+        _require_range(self, ("side",), 0, MOST, "window.")
+        _require_range(self, ("until",), 0.0, 1.0, "window.")
+
+
+@dataclass(frozen=True)
+class Scan:
+    """The checkpoint scan of Appendix E: three inference methods on a fixed part of val."""
+
+    every: float = 0.0  # seconds of training between two scans; 0: none by the clock
+    steps: tuple[int, ...] = ()  # training steps after which to scan as well
+    puzzles: int = 100  # the first so many of val
+    particles: int = 16
+    noise: float = 0.3
+    beta: float = 0.25
+    resample_below: float = 0.3
+    outer_steps: int = 48
+
+    def __post_init__(self) -> None:
+        _require_range(self, ("every", "noise", "beta"), 0.0, math.inf, "scan.")
+        _require_range(self, ("resample_below",), 0.0, 1.0, "scan.")
+        _require_range(self, ("puzzles", "particles", "outer_steps"), 1, MOST, "scan.")
+        if any(not 1 <= step <= MOST for step in self.steps):
+            raise SettingsError(f"scan.steps must be at least 1, got {min(self.steps)}")
+
+
+@dataclass(frozen=True)
+class TrainSettings:
     """One training run. Units: rates per step, progress in 0..1, noise in units of the state."""
 
     task: str
@@ -36,7 +122,7 @@ class Settings:
 
     batch: int = 768
     steps: int = 50_000
-    minutes: float = 0.0  # > 0: plan by the clock (evaluations and saves count), not by steps
+    minutes: float = 0.0  # > 0: the run ends by the clock (evaluations and saves count), not steps
     seed: int = 0
     augment: str = "endless"
     shuffles: int = 1000  # puzzles made of each where augment is "fixed", "moved" or "fresh"
@@ -70,78 +156,94 @@ class Settings:
     scan: Scan = field(default_factory=Scan)
 
     def __post_init__(self) -> None:
-        among("loss", self.loss, LOSSES)
-        among("optimiser", self.optimiser, OPTIMISERS)
-        among("augment", self.augment, AUGMENTATIONS)
+        _require_choice("loss", self.loss, LOSSES)
+        _require_choice("optimiser", self.optimiser, OPTIMISERS)
+        _require_choice("augment", self.augment, AUGMENTATIONS)
         counts = ("batch", "steps", "shuffles", "halt_max_steps", "evaluate_steps")
-        within(self, counts, 1, MOST)
-        within(self, ("newton_schulz",), 1, 99)
-        within(self, ("seed",), 0, 2**63 - 1)
-        within(self, ("label_smoothing", "halt_exploration", "ema", "momentum"), 0.0, 1.0)
-        rates = ("rate", "weight_decay", "head_rate", "head_weight_decay", "clip", "initial_scale")
-        within(self, (*rates, "halt_weight", "noise", "minutes"), 0.0, math.inf)
-        within(self, ("evaluate_every", "save_every"), 0.0, math.inf)
-        within(self, ("mixing_weight_decay",), -math.inf, math.inf)
+        _require_range(self, counts, 1, MOST)
+        _require_range(self, ("newton_schulz",), 1, 99)
+        _require_range(self, ("seed",), 0, 2**63 - 1)
+        shares = ("label_smoothing", "halt_exploration", "ema", "momentum")
+        _require_range(self, shares, 0.0, 1.0)
+        not_negative = (
+            "rate", "weight_decay", "head_rate", "head_weight_decay", "clip", "initial_scale",
+            "halt_weight", "noise", "minutes", "evaluate_every", "save_every",
+        )  # fmt: skip
+        _require_range(self, not_negative, 0.0, math.inf)
+        _require_range(self, ("mixing_weight_decay",), -math.inf, math.inf)
         if not all(0.0 <= beta < 1.0 for beta in self.betas):
             raise SettingsError(f"betas must be in [0, 1), got {self.betas}")
         if self.hints.most and not self.task.startswith("sudoku"):
             raise SettingsError(f"hints.most must be 0 for {self.task}: its answers are no clues")
-        if self.window.side and not self._can_cut():
+        if self.window.side and not self._supports_windows():
             raise SettingsError(
                 "window.side must be 0, or at most the maze's for a model with attention, rotary "
                 f"positions and augment 'moved', got {self.window.side}"
             )
-        sizes("trm", asdict(self.model))  # their upper limits
+        sizes("trm", asdict(self.model))  # checks their upper limits
 
-    def _can_cut(self) -> bool:
+    def _supports_windows(self) -> bool:
         model = self.model
         by_angle = model.rotary and not (model.token_mixing or model.learned_positions)
         return by_angle and self.augment == "moved" and 2 <= self.window.side**2 <= model.cells
 
-    @classmethod
-    def from_dict(cls, values: Mapping[str, Any]) -> "Settings":
-        """Settings from plain values; an unknown or mistyped one is an error that names it."""
-        return build(cls, values)
 
+def load_preset(task: str, name: str) -> TrainSettings:
+    """The preset `<task>-<name>.toml` or `any-<name>.toml` of the package, or a TOML file.
 
-def preset(task: str, name: str) -> Settings:
-    """The preset `<task>-<name>.toml` or `any-<name>.toml` of the package, or a TOML file."""
-    folder = resources.files("tiltrm.train") / "presets"
-    if name.endswith(".toml"):
-        try:
-            text = Path(name).read_text("utf-8")
-        except (OSError, ValueError) as error:
-            raise SettingsError(f"expected a preset file at {name}, got: {error}") from None
-    else:
-        known = sorted(file.name.removesuffix(".toml") for file in folder.iterdir())
-        whose = [own for own in (task, ANY) if f"{own}-{name}" in known]
-        if not whose:
-            found = (each.partition("-")[::2] for each in known)
-            ours = [word for own, word in found if own in (task, ANY)]
-            raise SettingsError(
-                f"no preset {name!r} for {task}; expected one of {', '.join(ours)}, or a file that "
-                "ends in .toml"
-            )
-        text = (folder / f"{whose[0]}-{name}.toml").read_text("utf-8")
+    A preset without model.cells and model.vocabulary takes them from its task.
+    """
     try:
-        values = {"task": task} | tomllib.loads(text)
+        values = {"task": task} | tomllib.loads(_preset_text(task, name))
     except tomllib.TOMLDecodeError as error:
         raise SettingsError(f"preset {name} is not valid TOML: {error}") from None
-    return Settings.from_dict(values | {"model": _fitting(values)})
+    model, grid = values.get("model", {}), by_name(str(values["task"]))
+    if isinstance(model, dict):
+        values["model"] = {"cells": grid.cells, "vocabulary": grid.vocabulary} | model
+    return build_record(TrainSettings, values)
 
 
-def _fitting(values: Mapping[str, Any]) -> Any:
-    """The sizes of the model; those that the task decides are the task's unless they are given."""
-    own, task = values.get("model", {}), by_name(str(values["task"]))
-    decided = {"cells": task.cells, "vocabulary": task.vocabulary}
-    return decided | own if isinstance(own, dict) else own
+def _preset_text(task: str, name: str) -> str:
+    if name.endswith(".toml"):
+        try:
+            return Path(name).read_text("utf-8")
+        except (OSError, ValueError) as error:
+            raise SettingsError(f"expected a preset file at {name}, got: {error}") from None
+    folder = resources.files("tiltrm.train") / "presets"
+    known = sorted(file.name.removesuffix(".toml") for file in folder.iterdir())
+    for owner in (task, ANY_TASK):
+        if f"{owner}-{name}" in known:
+            return (folder / f"{owner}-{name}.toml").read_text("utf-8")
+    pairs = (each.partition("-")[::2] for each in known)
+    fitting = [preset for owner, preset in pairs if owner in (task, ANY_TASK)]
+    raise SettingsError(
+        f"no preset {name!r} for {task}; expected one of {', '.join(fitting)}, or a file that "
+        "ends in .toml"
+    )
 
 
 def differences(old: Mapping[str, Any], new: Mapping[str, Any]) -> dict[str, Any]:
-    """The settings of `new` that are not what they were, both as plain values."""
-    return {name: value for name, value in new.items() if _listed(old.get(name)) != _listed(value)}
+    """The values of `new` that differ from `old`; a tuple equals the list that JSON makes of it."""
+
+    def as_stored(value: Any) -> Any:
+        return json.loads(json.dumps(value))
+
+    return {
+        name: value for name, value in new.items() if as_stored(old.get(name)) != as_stored(value)
+    }
 
 
-def _listed(value: Any) -> Any:
-    """A value as a JSON file gives it back: lists for tuples."""
-    return json.loads(json.dumps(value))
+def _require_choice(name: str, value: str, allowed: Iterable[str]) -> None:
+    if value not in allowed:
+        raise SettingsError(f"{name} must be one of {', '.join(allowed)}, got {value!r}")
+
+
+def _require_range(
+    record: object, names: Iterable[str], least: float, most: float, prefix: str = ""
+) -> None:
+    """Each of these fields must be a finite number in [least, most]."""
+    for name in names:
+        value = getattr(record, name)
+        if not least <= value <= most or math.isinf(value):  # NaN fails the comparison
+            limits = f"in [{least:g}, {most:.10g}]" if most < math.inf else f"at least {least:g}"
+            raise SettingsError(f"{prefix}{name} must be a number {limits}, got {value!r}")

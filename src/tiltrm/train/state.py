@@ -1,7 +1,7 @@
-"""The training state on disk: small, whole or absent, and exact on resume.
+"""The training state on disk: small, complete or absent, and exact on resume.
 
 Weights are stored as float32. Momenta and the distance of the average from the weights are
-stored in 8 bits with a scale per row, and *the live tensors are rounded to what was stored*,
+stored in 8 bits with a scale per row. Saving rounds the tensors in memory to the stored numbers,
 so that a resumed run and an uninterrupted one go on from the same numbers.
 Proved by tests/train/test_resume.py.
 """
@@ -13,21 +13,22 @@ from typing import Any, NamedTuple
 
 import torch
 from safetensors import SafetensorError, safe_open
-from safetensors.torch import load_file, save_file
+from safetensors.torch import load_file
+from safetensors.torch import save as serialise
 from torch import Tensor, nn
 from torch.optim import Optimizer
 
 from tiltrm.errors import DataError, DegenerateError
 from tiltrm.folders import OLD, replacing
-from tiltrm.train.ema import EMA
+from tiltrm.train.optimiser import EMA
 
 STATES = "state"
-PIECE_BYTES = 15 * 2**20  # no file larger than this, so that pieces can be moved about
+PIECE_BYTES = 15 * 2**20  # largest file, so that a state can be copied in pieces
 SMALL = 2**16  # tensors below this many values are stored as they are
 
 
-class Live(NamedTuple):
-    """The objects whose numbers are saved and restored."""
+class TrainState(NamedTuple):
+    """The objects whose tensors are saved and restored."""
 
     model: nn.Module
     optimisers: list[Optimizer]
@@ -35,14 +36,16 @@ class Live(NamedTuple):
 
 
 @torch.no_grad()
-def collect(live: Live) -> dict[str, Tensor]:
-    """What is to be stored. Rounds the live state to it (see above), on every process alike."""
+def collect(train_state: TrainState) -> dict[str, Tensor]:
+    """The tensors to store. Rounds the state to them (see above), so every process must call it."""
     out: dict[str, Tensor] = {}
-    for name, tensor in live.model.state_dict().items():
+    for name, tensor in train_state.model.state_dict().items():
         out[f"model.{name}"] = tensor.detach().cpu().contiguous()
-    for index, (weight, average) in enumerate(zip(live.ema.weights, live.ema.average, strict=True)):
+    for index, (weight, average) in enumerate(
+        zip(train_state.ema.weights, train_state.ema.average, strict=True)
+    ):
         average.copy_(weight + _store(out, f"ema.{index}", average - weight))
-    for name, moment in _moments(live.optimisers):
+    for name, moment in _moments(train_state.optimisers):
         moment.copy_(_store(out, name, moment))
     broken = [name for name, tensor in out.items() if not bool(tensor.isfinite().all())]
     if broken:
@@ -51,12 +54,13 @@ def collect(live: Live) -> dict[str, Tensor]:
 
 
 def write(folder: Path, meta: dict[str, Any], tensors: dict[str, Tensor]) -> None:
-    """Write `state/<step>/` in the run's folder, whole; then drop the older states."""
+    """Write `state/<step>/` in the run's folder, all files or none; then drop the older states."""
     target = folder / STATES / f"{meta['step']:08d}"
     try:
         with replacing(target) as fresh:
             for index, piece in enumerate(_pieces(tensors)):
-                save_file(piece, fresh / f"{index}.safetensors", {"meta": json.dumps(meta)})
+                content = serialise(piece, {"meta": json.dumps(meta)})
+                (fresh / f"{index}.safetensors").write_bytes(content)  # with the umask's mode
     except (OSError, SafetensorError) as error:
         raise DataError(
             f"the training state could not be written to {target}: {error}; "
@@ -73,13 +77,13 @@ def latest(folder: Path) -> Path | None:
 
 
 def _states(folder: Path) -> list[Path]:
-    """The states of a run: whole ones, and perhaps an older one half removed."""
+    """The complete states of a run, and perhaps an older one that is partly removed."""
     found = (path.parent for path in folder.glob(f"{STATES}/*/0.safetensors"))
     return [path for path in found if path.stem.isdigit() and path.suffix in ("", OLD)]
 
 
-def restore(saved: Path, live: Live) -> dict[str, Any]:
-    """Read what `write` wrote into live objects of the same shapes; returns the meta record."""
+def restore(saved: Path, train_state: TrainState) -> dict[str, Any]:
+    """Read a state that `write` wrote into objects of the same shapes; returns its meta record."""
     tensors: dict[str, Tensor] = {}
     try:
         with safe_open(saved / "0.safetensors", "pt") as file:
@@ -89,7 +93,7 @@ def restore(saved: Path, live: Live) -> dict[str, Any]:
     except (OSError, ValueError, KeyError, TypeError, SafetensorError) as error:
         raise DataError(f"the training state {saved} cannot be read: {error}") from None
     try:
-        _distribute(tensors, live)
+        _distribute(tensors, train_state)
     except (KeyError, RuntimeError) as error:
         reason = str(error).replace("\n", " ")[:200]
         raise DataError(
@@ -99,34 +103,36 @@ def restore(saved: Path, live: Live) -> dict[str, Any]:
     return meta
 
 
-def pack(tensor: Tensor) -> tuple[Tensor, Tensor]:
+def quantise(tensor: Tensor) -> tuple[Tensor, Tensor]:
     """8-bit values and a float32 scale per row of the last dimension."""
     scale = tensor.abs().amax(-1, keepdim=True).float() / 127
     quantised = (tensor / scale.clamp(min=1e-38)).round().to(torch.int8)
     return quantised, scale
 
 
-def unpack(quantised: Tensor, scale: Tensor) -> Tensor:
-    """The numbers that `pack` kept."""
+def dequantise(quantised: Tensor, scale: Tensor) -> Tensor:
+    """The numbers that `quantise` kept."""
     return quantised.float() * scale
 
 
 def _store(out: dict[str, Tensor], name: str, tensor: Tensor) -> Tensor:
-    """Put a tensor into `out`, packed where it is large; returns the numbers that were kept."""
+    """Put a tensor into `out`, in 8 bits if it is large; returns the numbers that were kept."""
     if tensor.ndim < 2 or tensor.numel() < SMALL:
         out[name] = tensor.detach().cpu().contiguous()
         return tensor
-    quantised, scale = pack(tensor)
+    quantised, scale = quantise(tensor)
     out[f"{name}.q"], out[f"{name}.s"] = quantised.cpu(), scale.cpu()
-    return unpack(quantised, scale)
+    return dequantise(quantised, scale)
 
 
 def _fetch(tensors: dict[str, Tensor], name: str) -> Tensor:
-    return tensors[name] if name in tensors else unpack(tensors[f"{name}.q"], tensors[f"{name}.s"])
+    return (
+        tensors[name] if name in tensors else dequantise(tensors[f"{name}.q"], tensors[f"{name}.s"])
+    )
 
 
 def _parameters(optimisers: list[Optimizer]) -> list[tuple[str, Optimizer, nn.Parameter]]:
-    """Every parameter with its optimiser and a stable name for what that remembers of it."""
+    """Every parameter with its optimiser and the stored prefix of its moments."""
     return [
         (f"optimiser.{which}.{index}.", optimiser, parameter)
         for which, optimiser in enumerate(optimisers)
@@ -135,7 +141,7 @@ def _parameters(optimisers: list[Optimizer]) -> list[tuple[str, Optimizer, nn.Pa
 
 
 def _moments(optimisers: list[Optimizer]) -> list[tuple[str, Tensor]]:
-    """Every tensor that the optimisers remember, with its name."""
+    """Every tensor in the optimisers' states, with its stored name."""
     return [
         (stem + key, value)
         for stem, optimiser, parameter in _parameters(optimisers)
@@ -145,16 +151,18 @@ def _moments(optimisers: list[Optimizer]) -> list[tuple[str, Tensor]]:
 
 
 @torch.no_grad()
-def _distribute(tensors: dict[str, Tensor], live: Live) -> None:
+def _distribute(tensors: dict[str, Tensor], train_state: TrainState) -> None:
     prefix = "model."
-    live.model.load_state_dict(
+    train_state.model.load_state_dict(
         {k.removeprefix(prefix): v for k, v in tensors.items() if k.startswith(prefix)}
     )
-    for index, (weight, average) in enumerate(zip(live.ema.weights, live.ema.average, strict=True)):
+    for index, (weight, average) in enumerate(
+        zip(train_state.ema.weights, train_state.ema.average, strict=True)
+    ):
         average.copy_(weight + _fetch(tensors, f"ema.{index}").to(weight.device))
     names = {name.removesuffix(".q").removesuffix(".s") for name in tensors}
     left = {name for name in names if name.startswith("optimiser.")}
-    for stem, optimiser, parameter in _parameters(live.optimisers):
+    for stem, optimiser, parameter in _parameters(train_state.optimisers):
         for name in sorted(name for name in left if name.startswith(stem)):
             value = _fetch(tensors, name)
             if value.ndim and value.shape != parameter.shape:

@@ -22,7 +22,7 @@ def learner(*, recorded: bool, **changes: object) -> Learner:
     settings = toys.settings(batch=32, model=model, depth=depth, rate=0.01, **changes)
     made = Learner(settings, toys.puzzles(), World(), torch.device("cuda"))
     if not recorded:
-        made.may_record = False
+        made.use_graphs = False
     return made
 
 
@@ -38,8 +38,8 @@ def test_recorded_equals_plain(noise: float) -> None:
     plain, recorded = (learner(recorded=choice, noise=noise) for choice in (False, True))
     ours, weights = followed(recorded, 6)
     theirs, truth = followed(plain, 6)
-    assert recorded.recorded is not None
-    assert plain.recorded is None
+    assert recorded.graph_step is not None
+    assert plain.graph_step is None
     assert torch.allclose(torch.stack(ours), torch.stack(theirs), atol=2e-2)
     for new, old in zip(weights, truth, strict=True):
         assert (new - old).norm() <= 0.1 * old.norm()  # bfloat16 sums in another order

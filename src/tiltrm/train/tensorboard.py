@@ -1,4 +1,4 @@
-"""TensorBoard, where its package is installed and somebody asked for it."""
+"""TensorBoard curves of a run, written if --tensorboard is given and the package is installed."""
 
 import math
 from collections.abc import Iterator, Mapping
@@ -9,8 +9,8 @@ from typing import Any
 from tiltrm.errors import SettingsError
 
 
-class Board:
-    """Every number of the run's record as a curve, in `tensorboard/` of the run's folder."""
+class TensorBoardWriter:
+    """Writes every number of the run's log as a curve into `tensorboard/` of the run's folder."""
 
     def __init__(self, folder: Path) -> None:
         try:
@@ -23,24 +23,24 @@ class Board:
         self.writer: Any = self.open()
 
     def rewind(self, step: int) -> None:
-        """Take back the points after this step: they are lost, and will be done again.
+        """Drop the points after this step, because the run repeats those steps.
 
-        A new file begins where they do, which tells TensorBoard to drop those of older files.
+        A new file with a purge step tells TensorBoard to drop the later points of older files.
         """
         self.writer.close()
         self.writer = self.open(purge_step=step + 1)
 
     def add(self, kind: str, step: int, values: Mapping[str, Any]) -> None:
-        """One point on the curve of each number, groups inside groups named a/b/c."""
-        for name, value in numbers(kind, values):
+        """Add one point per number; nested groups make names such as a/b/c."""
+        for name, value in flatten(kind, values):
             self.writer.add_scalar(name, value, step)
         self.writer.flush()
 
 
-def numbers(name: str, value: object) -> Iterator[tuple[str, float]]:
+def flatten(name: str, value: object) -> Iterator[tuple[str, float]]:
     """The finite numbers in nested groups, with their paths."""
     if isinstance(value, Mapping):
         for key, inner in value.items():
-            yield from numbers(f"{name}/{key}", inner)
+            yield from flatten(f"{name}/{key}", inner)
     elif isinstance(value, int | float) and math.isfinite(value):
         yield name, float(value)

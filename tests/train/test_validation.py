@@ -9,8 +9,7 @@ import torch.nn.functional as F
 from tiltrm.data import Puzzles
 from tiltrm.model.base import step
 from tiltrm.model.trm import TRM
-from tiltrm.train import monitor
-from tiltrm.train.monitor import evaluate
+from tiltrm.train.validation import MARKS, validate
 
 from . import toys
 
@@ -37,7 +36,7 @@ def test_report_by_counting(model: TRM, batch: int) -> None:
     answers, halts = alone(model, table, 5)
     table.labels()[:5] = torch.tensor(answers[:5], dtype=torch.uint8)
     table.labels()[7, 3:] = 0  # a pad is no cell
-    report = evaluate(model, table, outer_steps=5, batch=batch, dtype=torch.float32)
+    report = validate(model, table, outer_steps=5, batch=batch, dtype=torch.float32)
     shares = {}
     for n in (3, 5):
         said, _ = alone(model, table, n)
@@ -57,7 +56,7 @@ def test_report_by_counting(model: TRM, batch: int) -> None:
 
 
 def test_auroc_is_unknown_where_nothing_is_right(model: TRM) -> None:
-    report = evaluate(
+    report = validate(
         model, toys.puzzles().take(slice(0, 4)), outer_steps=1, batch=8, dtype=torch.float32
     )
     assert report.exact == {1: 0.0}
@@ -66,5 +65,5 @@ def test_auroc_is_unknown_where_nothing_is_right(model: TRM) -> None:
 
 def test_marks_below_the_last_step(model: TRM) -> None:
     table = toys.puzzles().take(slice(0, 2))
-    report = evaluate(model, table, outer_steps=12, batch=8, dtype=torch.float32)
-    assert list(report.exact) == [mark for mark in monitor.MARKS if mark <= 12]
+    report = validate(model, table, outer_steps=12, batch=8, dtype=torch.float32)
+    assert list(report.exact) == [mark for mark in MARKS if mark <= 12]

@@ -1,4 +1,4 @@
-"""TensorBoard: every number once, where the package is there; a clear word where it is not."""
+"""TensorBoard: every number once if the package is installed; one sentence if it is not."""
 
 import importlib.util
 import math
@@ -10,11 +10,10 @@ from typing import ClassVar
 import pytest
 
 from tiltrm.errors import SettingsError
-from tiltrm.train import board
-from tiltrm.train.board import Board
-from tiltrm.train.log import Log
-from tiltrm.train.loop import Trainer
-from tiltrm.train.record import METRICS, records
+from tiltrm.train import tensorboard
+from tiltrm.train.log import METRICS, RunLog, current_lines
+from tiltrm.train.tensorboard import TensorBoardWriter
+from tiltrm.train.trainer import Trainer
 
 from . import toys
 
@@ -25,11 +24,14 @@ package = pytest.mark.skipif(
 
 def test_numbers_are_found_in_groups() -> None:
     values = {"loss": 1, "val": {"exact": {"3": 0.5}, "auroc": math.nan}, "name": "x", "none": None}
-    assert dict(board.numbers("train", values)) == {"train/loss": 1.0, "train/val/exact/3": 0.5}
+    assert dict(tensorboard.flatten("train", values)) == {
+        "train/loss": 1.0,
+        "train/val/exact/3": 0.5,
+    }
 
 
 class Writer:
-    """Of the package's writer what is used here, with the file read as TensorBoard does."""
+    """Stands for the package's writer; drops points as TensorBoard does when it reads the files."""
 
     points: ClassVar[list[tuple[str, float, int]]] = []
 
@@ -49,31 +51,31 @@ class Writer:
 
 @pytest.fixture
 def points(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, float, int]]:
-    """What a board has to show: those of a writer that needs no package."""
+    """The points that TensorBoard would show, by a writer that needs no package."""
     module = SimpleNamespace(SummaryWriter=Writer)
     monkeypatch.setitem(sys.modules, "torch.utils.tensorboard", module)
     Writer.points.clear()
     return Writer.points
 
 
-def test_the_record_goes_to_the_board_too(
+def test_the_log_goes_to_tensorboard_too(
     tmp_path: Path, points: list[tuple[str, float, int]]
 ) -> None:
-    Log(tmp_path, True, Board(tmp_path)).write("train", 7, loss=0.5)
+    RunLog(tmp_path, True, TensorBoardWriter(tmp_path)).write("train", 7, loss=0.5)
     assert points == [("train/loss", 0.5, 7)]
 
 
 def observed(run: Trainer, *marks: int) -> None:
     """Points at these steps."""
     for mark in marks:
-        toys.advance(run, mark - run.pace.step)
+        toys.advance(run, mark - run.clock.step)
         run.log.write("train", mark, loss=float(mark))
 
 
 def begun(folder: Path) -> Trainer:
-    """A run with a board that begins, or goes on if it can."""
+    """A run with TensorBoard that begins, or goes on if it can."""
     run = toys.trainer(folder)
-    run.log.board = Board(folder)
+    run.log.tensorboard = TensorBoardWriter(folder)
     if not run.resume():
         run.log.begin(0, {})
     return run
@@ -93,10 +95,10 @@ def killed_and_resumed(folder: Path) -> list[int]:
 def test_points_that_were_lost_are_taken_back(
     tmp_path: Path, points: list[tuple[str, float, int]]
 ) -> None:
-    """As the record drops its lines, also those between the saved step and the first new one."""
+    """As the log drops its lines, also those between the saved step and the first new one."""
     left = killed_and_resumed(tmp_path)
     assert [step for name, _, step in points if name == "train/loss"] == left
-    assert [line.step for line in records(tmp_path / METRICS, "train")] == left
+    assert [line.step for line in current_lines(tmp_path / METRICS, "train")] == left
 
 
 @package
@@ -115,12 +117,12 @@ def test_without_the_package_it_says_what_to_install(
 ) -> None:
     monkeypatch.setitem(sys.modules, "torch.utils.tensorboard", None)
     with pytest.raises(SettingsError, match=r"pip install tiltrm\[train\]"):
-        Board(tmp_path)
+        TensorBoardWriter(tmp_path)
 
 
 @package
 def test_a_run_writes_curves(tmp_path: Path) -> None:
     run = toys.trainer(tmp_path, steps=3)
-    run.log.board = Board(tmp_path)
+    run.log.tensorboard = TensorBoardWriter(tmp_path)
     run.run()
     assert list((tmp_path / "tensorboard").glob("events*"))
