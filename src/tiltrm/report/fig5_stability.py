@@ -14,7 +14,7 @@ from tiltrm.report.drawing import SERIES, STYLES, colour
 from tiltrm.report.fig8_training import Curves, training_step_axis
 from tiltrm.report.results import MAZE, StoredResults, percent
 from tiltrm.report.section import DataTable, Panel, PaperComparison, Rows, Section
-from tiltrm.train.record import records
+from tiltrm.train.log import current_lines
 
 HEAD = ("panel", "method", "noise", "S or alpha", "inner step", "value", "low", "high", "bound",
         "secant bound")  # fmt: skip
@@ -118,7 +118,7 @@ def comparisons(
 
 def halting_curves(files: Sequence[Path]) -> tuple[list[Panel], Rows, tuple[str, ...]]:
     """From metrics.jsonl: panels, rows (measure, run, training step, value), what is missing."""
-    runs = {name: records(path, "evaluation") for name, path in _by_name(files).items()}
+    runs = {name: current_lines(path, "evaluation") for name, path in _by_name(files).items()}
     missing = [f"{name}: no evaluation is on record." for name, run in runs.items() if not run]
     if not files:
         missing.append("The training curves are not drawn: give --metrics RUN/metrics.jsonl, once "
@@ -144,7 +144,7 @@ def _by_name(files: Sequence[Path]) -> dict[str, Path]:
     found: dict[str, Path] = {}
     for path in files:
         folder = path.parent.resolve().name
-        settings = next((line.values.get("settings") for line in records(path, "start")), None)
+        settings = next((line.values.get("settings") for line in current_lines(path, "start")), None)
         task = str((isinstance(settings, dict) and settings.get("task")) or folder)
         numbered = (f"{task} ({folder}, {n})" for n in count(2))
         names = chain((task, f"{task} ({folder})"), numbered)

@@ -9,7 +9,7 @@ from tiltrm.report import paper
 from tiltrm.report.drawing import STYLES, colour
 from tiltrm.report.results import StoredResults, percent
 from tiltrm.report.section import DataTable, Panel, PaperComparison, Rows, Section
-from tiltrm.train.record import METRICS, records
+from tiltrm.train.log import METRICS, current_lines
 
 TrainingCurve = list[tuple[int, float]]  # (training step, value)
 Curves = dict[str, TrainingCurve]
@@ -47,7 +47,7 @@ def section(results: StoredResults) -> Section:
 
 def read_scan(path: Path) -> tuple[Curves, TrainingCurve, tuple[str, ...]]:
     """Percent solved by method, the training loss from metrics.jsonl, and what is missing."""
-    found = records(path, "scan")
+    found = current_lines(path, "scan")
     if not found:
         raise DataError(
             f"{path}: expected at least one scan, got none; name the scan.jsonl of a training run"
@@ -59,7 +59,7 @@ def read_scan(path: Path) -> tuple[Curves, TrainingCurve, tuple[str, ...]]:
     if not metrics.exists():
         note = f"The training loss is not drawn: there is no {METRICS} beside the scan."
         return curves, [], (note,)
-    return curves, [(line.step, line.number("loss")) for line in records(metrics, "train")], ()
+    return curves, [(line.step, line.number("loss")) for line in current_lines(metrics, "train")], ()
 
 
 def _crossings(curves: Curves) -> tuple[float, int, int | None]:
