@@ -144,7 +144,8 @@ def _by_name(files: Sequence[Path]) -> dict[str, Path]:
     found: dict[str, Path] = {}
     for path in files:
         folder = path.parent.resolve().name
-        settings = next((line.values.get("settings") for line in current_lines(path, "start")), None)
+        begun = current_lines(path, "start")
+        settings = next((line.values.get("settings") for line in begun), None)
         task = str((isinstance(settings, dict) and settings.get("task")) or folder)
         numbered = (f"{task} ({folder}, {n})" for n in count(2))
         names = chain((task, f"{task} ({folder})"), numbered)

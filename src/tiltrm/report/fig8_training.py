@@ -59,7 +59,8 @@ def read_scan(path: Path) -> tuple[Curves, TrainingCurve, tuple[str, ...]]:
     if not metrics.exists():
         note = f"The training loss is not drawn: there is no {METRICS} beside the scan."
         return curves, [], (note,)
-    return curves, [(line.step, line.number("loss")) for line in current_lines(metrics, "train")], ()
+    losses = [(line.step, line.number("loss")) for line in current_lines(metrics, "train")]
+    return curves, losses, ()
 
 
 def _crossings(curves: Curves) -> tuple[float, int, int | None]:

@@ -12,7 +12,7 @@ from tiltrm.data import Puzzles
 from tiltrm.errors import DegenerateError, DeviceError, SettingsError
 from tiltrm.model import native
 from tiltrm.model.base import evaluations_per_step
-from tiltrm.model.flops import evaluation_flops
+from tiltrm.model.trm import evaluation_flops
 from tiltrm.train import distributed, state
 from tiltrm.train.batches import batch_seed
 from tiltrm.train.best_weights import card_text, describe_origin, recover_best, save_best
