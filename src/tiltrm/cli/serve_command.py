@@ -1,4 +1,4 @@
-"""Serve the page where the cloud moves, and the same solver to programs."""
+"""Serve the page that shows a run step by step, and the same solver over HTTP."""
 
 import argparse
 from pathlib import Path

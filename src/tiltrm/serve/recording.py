@@ -10,7 +10,7 @@ from typing import Any
 
 from tiltrm.errors import DataError
 from tiltrm.explore.cloud import StepInfo
-from tiltrm.explore.search import run_search
+from tiltrm.explore.running import run_search
 from tiltrm.model.base import RecursiveModel
 from tiltrm.serve import frames
 from tiltrm.settings import TABLE

@@ -123,19 +123,18 @@ function extend(context, bands, left, width) {
 function ribbon(context, x0, top0, bottom0, x1, top1, bottom1) {
   const half = (x0 + x1) / 2;
   const end = x1 + 0.6; // overlaps the next one, which hides the gap between them
-  context.beginPath();
-  context.moveTo(x0, top0);
-  context.bezierCurveTo(half, top0, half, top1, end, top1);
-  context.lineTo(end, bottom1);
-  context.bezierCurveTo(half, bottom1, half, bottom0, x0, bottom0);
+  const edges = (connect) => {
+    context.beginPath();
+    context.moveTo(x0, top0);
+    context.bezierCurveTo(half, top0, half, top1, end, top1);
+    connect();
+    context.bezierCurveTo(half, bottom1, half, bottom0, x0, bottom0);
+  };
+  edges(() => context.lineTo(end, bottom1));
   context.fill();
   context.strokeStyle = colours.edge;
   context.lineWidth = 0.6;
-  context.beginPath();
-  context.moveTo(x0, top0);
-  context.bezierCurveTo(half, top0, half, top1, end, top1);
-  context.moveTo(end, bottom1);
-  context.bezierCurveTo(half, bottom1, half, bottom0, x0, bottom0);
+  edges(() => context.moveTo(end, bottom1));
   context.stroke();
 }
 
