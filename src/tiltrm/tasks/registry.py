@@ -16,7 +16,7 @@ from tiltrm.tasks.maze import MAZE
 from tiltrm.tasks.sudoku import SUDOKU, Sudoku
 
 STANDARD: tuple[Task, ...] = (SUDOKU, MAZE, Sudoku(2))
-OPTIONAL = ("defaults",)
+OPTIONAL = ("defaults", "count_solutions")
 NEEDED = tuple(name for name in vars(Task) if not name.startswith("_") and name not in OPTIONAL)
 
 
