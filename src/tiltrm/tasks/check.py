@@ -52,7 +52,7 @@ def _generated(task: Task, puzzles: int) -> Iterator[tuple[Tensor, Tensor]]:
     for seed in range(puzzles):
         try:
             found: Any = _call(task, "generate", lambda seed=seed: task.generate(seed))
-        except NotGenerated:
+        except NotGeneratedError:
             return
         if not isinstance(found, tuple) or len(found) != 2:
             raise _wrong(task, "generate", "a puzzle and its answer", found)
@@ -128,7 +128,7 @@ def _check_pictures(task: Task, puzzle: Tensor, answer: Tensor) -> None:
             raise _wrong(task, name, "a text", found)
 
 
-class NotGenerated(Exception):
+class NotGeneratedError(Exception):
     """The task says that it generates no puzzles."""
 
 
@@ -138,7 +138,7 @@ def _call(task: Task, name: str, function: Callable[[], Any]) -> Any:
         return function()
     except SettingsError:
         if name == "generate":
-            raise NotGenerated from None
+            raise NotGeneratedError from None
         raise
     except (Exception, SystemExit, PuzzleError) as error:
         said = " ".join(f"{type(error).__name__}: {error}".split())[:160]
