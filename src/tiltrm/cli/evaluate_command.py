@@ -64,7 +64,7 @@ def run(arguments: argparse.Namespace) -> int:
         _forecast(arguments, store.missing(todo), target)
         with Bar("evaluating", len(todo), unit="jobs") as bar:
             compute_jobs(arguments, todo, store, lambda done, of: bar(len(todo) - of + done))
-        shards = store.read(todo)
+        shards = store.read(todo, target.puzzles)
     print(json.dumps(figures(shards), allow_nan=False) if arguments.json else words(shards))
     return 0
 

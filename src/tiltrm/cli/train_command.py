@@ -99,8 +99,8 @@ def _trainer(
     arguments: argparse.Namespace, settings: TrainSettings, train: Puzzles, val: Puzzles
 ) -> Trainer:
     return Trainer(
-        settings, train, val, _folder(arguments), device=arguments.device, tensorboard=arguments.tensorboard,
-        command=("tiltrm", *sys.argv[1:]),
+        settings, train, val, _folder(arguments), device=arguments.device,
+        tensorboard=arguments.tensorboard, command=("tiltrm", *sys.argv[1:]),
     )  # fmt: skip
 
 
