@@ -9,7 +9,10 @@ from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
+import torch
+
 from tiltrm.cli.flags import FOLDS, USUALLY_EVALUATED
+from tiltrm.cli.forecast import CERTAINLY_SHORT, PROBED, say_if_long, seconds_per_evaluation
 from tiltrm.cli.progress import Bar
 from tiltrm.cli.values import parse_assignment
 from tiltrm.device import choose
@@ -26,6 +29,7 @@ from tiltrm.evaluate import (
     summarise,
 )
 from tiltrm.evaluate import run as compute
+from tiltrm.evaluate.estimate import CostEstimator, total
 from tiltrm.evaluate.options import NAMES, settable
 from tiltrm.evaluate.run import Progress
 from tiltrm.evaluate.summary import DF, groups, identity
@@ -37,6 +41,7 @@ from tiltrm.evaluate.table import (
     stopping_rules,
 )
 from tiltrm.evaluate.titles import title
+from tiltrm.model import load
 
 CLUSTER_DEVICES = ("auto", "cpu", "cuda")  # every worker of a cluster has its own GPU
 MOST_SEEDS = 1000  # more are likely a typing mistake
@@ -56,11 +61,26 @@ def run(arguments: argparse.Namespace) -> int:
             )
         target = eval_target(arguments.model, arguments.data, split, arguments.task)
         todo = _jobs(arguments, asked, target)
+        _forecast(arguments, store.missing(todo), target)
         with Bar("evaluating", len(todo), unit="jobs") as bar:
             compute_jobs(arguments, todo, store, lambda done, of: bar(len(todo) - of + done))
-        shards = store.read(todo)
+        shards = store.read(todo, target.puzzles)
     print(json.dumps(figures(shards), allow_nan=False) if arguments.json else words(shards))
     return 0
+
+
+def _forecast(arguments: argparse.Namespace, missing: list[Job], target: EvalTarget) -> None:
+    """Say to stderr what a long run will cost on this machine."""
+    if arguments.ray is not None or not missing:
+        return
+    cost = total(map(CostEstimator([target]).of, missing))
+    if cost.evaluations < CERTAINLY_SHORT:
+        return
+    model = load(target.model, device=choose(arguments.device))
+    sample = torch.zeros(PROBED, model.cells, dtype=torch.uint8)
+    seconds = cost.evaluations * seconds_per_evaluation(model, sample)
+    said = f"{cost.jobs:,} jobs and about {cost.evaluations:,.0f} evaluations"
+    say_if_long("evaluate", said, seconds, "--limit N takes fewer puzzles")
 
 
 def compute_jobs(
@@ -129,6 +149,8 @@ def _jobs(
     shared = _settings(arguments.settings)
     if arguments.by_step:
         shared["by_step"] = True
+    if arguments.seconds is not None:
+        shared["seconds"] = arguments.seconds
     having = {method: settable(method, target.task) for method, _ in asked}
     for name in shared:
         if not any(name in names for names in having.values()):

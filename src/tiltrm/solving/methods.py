@@ -29,6 +29,7 @@ from tiltrm.settings import (
     AGREE_AMONG,
     AGREE_SHARE,
     HALT_ABOVE,
+    LARGEST_SCALE,
     METHODS,
     check_settings,
 )
@@ -60,8 +61,10 @@ def build_search(
     checked = check_settings(method, settings)
     known = _named_task(model, task)
     guide = parse_guide(checked.pop("guide", "halting"), model, task)
+    seconds = checked.pop("seconds", math.inf)
     if method != ADAPTIVE:
-        return fixed_search(model, exploration_for(method, known, **checked), guide)
+        search = fixed_search(model, exploration_for(method, known, **checked), guide)
+        return replace(search, seconds=seconds)
     stopping = {name: checked.pop(name) for name in STOPPING if name in checked}
     rules = stopping_rules(
         model, task_of(model, task).is_solved if stopping.pop("rules", False) else None, **stopping
@@ -71,7 +74,7 @@ def build_search(
     if plan.symmetric_views:
         device = device_of(model, torch.empty(0))
         views = plan_views(plan, task_of(model, task), model, device)
-    return adaptive_search(model, plan, rules, guide, views)
+    return replace(adaptive_search(model, plan, rules, guide, views), seconds=seconds)
 
 
 def task_of(model: RecursiveModel, task: Task | str | None = None) -> Task:
@@ -149,7 +152,7 @@ def parse_guide(guide: str | Score, model: RecursiveModel, task: Task | str | No
     for term in guide.split("+"):
         factor, star, name = (part.strip() for part in term.rpartition("*"))
         weight = _number(factor) if star else 1.0
-        if name not in known or not math.isfinite(weight):
+        if name not in known or not abs(weight) <= LARGEST_SCALE:
             raise SettingsError(
                 f"guide must be one of {', '.join(known)}, or a sum such as 'halting+2*rules', "
                 f"got {guide!r}"

@@ -9,12 +9,12 @@ from torch import Tensor
 
 from tiltrm.errors import SettingsError
 from tiltrm.explore.result import SearchResult
-from tiltrm.explore.search import UNDECIDED
+from tiltrm.explore.search import TIMED_OUT, UNDECIDED
 from tiltrm.tasks import Task
 
 KEYS = (  # of the JSON object, in this order
     "puzzle", "answer", "solved_by_rules", "confidence", "entropy", "halt_probability",
-    "evaluations", "seconds", "abstained", "error",
+    "evaluations", "seconds", "abstained", "error", "decided_by", "solutions",
 )  # fmt: skip
 DIGITS = 6  # of the numbers in JSON
 SHOWN = 6  # puzzles that a notebook shows
@@ -23,6 +23,7 @@ STOPPED = {
     "agreement": "stopped by agreement of the particles",
     "rules": "stopped at a valid solution",
     UNDECIDED: "not decided within its steps",
+    TIMED_OUT: "not decided within its time",
 }
 
 
@@ -109,7 +110,7 @@ class Cells(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class PuzzleRecord:
-    """One puzzle: the ten fields of its JSON object, and a few more for people.
+    """One puzzle: the fields of its JSON object (KEYS), and a few more for people.
 
     A puzzle that cannot be read has its `error` and nothing else. Where the solver abstains there
     is no answer. `seconds` is the puzzle's share of its batch's time, by evaluations.
@@ -125,7 +126,8 @@ class PuzzleRecord:
     seconds: float | None = None
     abstained: bool | None = None
     error: str | None = None
-    decided_by: str = ""
+    decided_by: str | None = None  # a stopping rule's name; "budget" or "time" where none decided
+    solutions: int | None = None  # of the puzzle, 2 for several; None where nobody counted
     outer_steps: int | None = None  # of all its stages so far
     particles: int | None = None  # of its last cloud
     grid: Cells | None = None
@@ -136,8 +138,9 @@ class PuzzleRecord:
 
 
 def puzzle_record(
-    task: Task, puzzle: Tensor, result: SearchResult, row: int, rate: float, abstain: float | None
-) -> PuzzleRecord:
+    task: Task, puzzle: Tensor, result: SearchResult, row: int, rate: float,
+    abstain: float | None, solutions: int | None = None,
+) -> PuzzleRecord:  # fmt: skip
     """The record of one row of a result; `rate` is seconds per evaluation."""
     answer = result.answers[row]
     evaluations = int(result.evaluations[row])
@@ -156,6 +159,7 @@ def puzzle_record(
         seconds=round(rate * evaluations, DIGITS),
         abstained=withheld,
         decided_by=result.decided_by[row],
+        solutions=solutions,
         outer_steps=int(result.outer_steps[row]),
         particles=int(result.particles[row]),
         grid=Cells(puzzle) if withheld else Cells(puzzle, answer, result.cell_confidence[row]),
