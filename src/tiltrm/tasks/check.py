@@ -5,6 +5,7 @@ what it gave. Proved by tests/tasks/test_check.py.
 """
 
 from collections.abc import Callable, Iterator
+from functools import partial
 from typing import Any
 
 import torch
@@ -21,7 +22,7 @@ def check_attributes(task: Task) -> None:
     """Raise SettingsError unless name, sizes and defaults have their types."""
     kinds = {"name": str, "side": int, "cells": int, "vocabulary": int}
     for name, kind in kinds.items():
-        value = _call(task, name, lambda name=name: getattr(task, name))
+        value = _call(task, name, partial(getattr, task, name))
         if not isinstance(value, kind) or isinstance(value, bool):
             raise _wrong(task, name, f"a {kind.__name__}", value)
     if not 1 <= task.side <= LARGEST_SIDE:
@@ -51,7 +52,7 @@ def check_task(task: Task, puzzles: int = 1) -> int:
 def _generated(task: Task, puzzles: int) -> Iterator[tuple[Tensor, Tensor]]:
     for seed in range(puzzles):
         try:
-            found: Any = _call(task, "generate", lambda seed=seed: task.generate(seed))
+            found: Any = _call(task, "generate", partial(task.generate, seed))
         except NotGeneratedError:
             return
         if not isinstance(found, tuple) or len(found) != 2:
@@ -79,7 +80,7 @@ def _check_symmetry(task: Task) -> None:
 def _check_texts(task: Task, puzzle: Tensor, answer: Tensor) -> None:
     """`encode` must be the inverse of `decode`, for questions and for answers."""
     for tokens, is_answer in ((puzzle, False), (answer, True)):
-        text: Any = _call(task, "decode", lambda tokens=tokens: task.decode(tokens))
+        text: Any = _call(task, "decode", partial(task.decode, tokens))
         if not isinstance(text, str) or "\n" in text:
             raise _wrong(task, "decode", "a text on one line", text)
         for name, read in (
@@ -91,7 +92,7 @@ def _check_texts(task: Task, puzzle: Tensor, answer: Tensor) -> None:
             if not torch.equal(back, tokens):
                 raise _wrong(task, name, f"the ids that decode wrote as {text[:40]!r}", back)
         for name, kind in (("clean", str), ("width", int)):
-            found = _call(task, name, lambda name=name: getattr(task, name)(text))  # noqa: B023
+            found = _call(task, name, partial(getattr(task, name), text))
             if not isinstance(found, kind):
                 raise _wrong(task, name, f"a {kind.__name__}", found)
 
@@ -105,13 +106,13 @@ def _check_rules(task: Task, puzzle: Tensor, answer: Tensor) -> None:
         judge = getattr(task, name)
         for pair, shape in (((puzzle, answer), ()), ((questions, answers), (SYMMETRIES,)),
                             ((questions[:, None], answers[:, None]), (SYMMETRIES, 1))):  # fmt: skip
-            found: Any = _call(task, name, lambda pair=pair: judge(*pair))  # noqa: B023
+            found: Any = _call(task, name, partial(judge, *pair))
             _require_tensor(task, name, found, shape, kind)
             if not bool((found == right).all()):
                 what = "a generated puzzle" if not shape else "its symmetric views"
                 raise _wrong(task, name, f"{right} for the answer of {what}", found)
     for name, shape in (("given", (task.cells,)), ("well_formed", ())):
-        found = _call(task, name, lambda name=name: getattr(task, name)(puzzle))
+        found = _call(task, name, partial(getattr(task, name), puzzle))
         _require_tensor(task, name, found, shape, torch.bool)
     if not bool(task.well_formed(puzzle)) or not bool(task.well_formed(answer, answer=True)):
         raise _wrong(task, "well_formed", "True for a generated puzzle and its answer", False)
