@@ -24,12 +24,26 @@ export class Model {
     return inputs.data;
   }
 
+  /** The network; a failure is marked as its own, so that another runtime may be tried. */
+  async run(feeds) {
+    try {
+      return await this.network.run(feeds);
+    } catch (error) {
+      throw Object.assign(new Error(String(error?.message ?? error)), { ofModel: true });
+    }
+  }
+
+  async close() {
+    await this.embedding.release();
+    await this.network.release();
+  }
+
   /** One outer step of `count` particles from `first` on; `inputs` has one row for all or one for each of the cloud. */
   async step({ inputs, first, count, answer, latent, noise }) {
     const { positions, width, inner_steps: inner } = this;
     const size = positions * width;
     const own = inputs.length === size ? inputs : inputs.subarray(first * size, (first + count) * size);
-    const found = await this.network.run({
+    const found = await this.run({
       inputs: this.tensor(own, own.length / size, positions, width),
       answer: this.tensor(answer, count, positions, width),
       latent: this.tensor(latent, count, positions, width),

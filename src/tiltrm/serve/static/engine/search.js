@@ -7,7 +7,8 @@ import { SELECTORS, logSigmoid, sameTokens } from "./select.js";
 import { effectiveSize, equalWeights, isDead, normalise, resample } from "./weights.js";
 
 const RESAMPLING = 1n << 40n; // takes a particle's place in the key of the resampler
-const BLOCK = 3 << 18; // numbers in one tensor of a call of the network
+const BLOCK = 3 << 16; // numbers in one tensor of a call of the network: four Sudoku trajectories, so that a stop is heard soon
+const MEMORY = /memory|allocat|bad_alloc/i; // in the words of a failed call
 const fround = Math.fround;
 
 /** A symmetry {source, names} undone on an answer: the cells go back, the ids get their old names. */
@@ -33,6 +34,7 @@ export class Search {
     this.steps = outerSteps(this.stages);
     this.size = model.positions * model.width;
     this.counters = counters(this.size / 2);
+    this.block = Math.max(1, Math.floor(BLOCK / this.size));
     this.evaluations = 0;
   }
 
@@ -111,23 +113,34 @@ export class Search {
   async propose({ answer, latent, score }, step) {
     const { model, size } = this;
     const rows = score.length, sites = model.inner_steps + 1;
-    const block = Math.max(1, Math.floor(BLOCK / size));
     const state = { answer: new Float32Array(rows * size), latent: new Float32Array(rows * size) };
     const logits = new Float32Array(rows * model.cells * model.vocabulary);
     const halt = [];
-    for (let first = 0; first < rows; first += block) {
-      const count = Math.min(block, rows - first);
+    for (let first = 0, count; first < rows; first += count) {
+      await this.pause?.();
+      count = Math.min(this.block, rows - first);
       const part = (half) => half.slice(first * size, (first + count) * size);
       const old = { answer: part(answer), latent: part(latent) };
       const noise = new Float32Array(count * sites * size);
       for (let k = 0; k < count; k++) this.addNoise(first + k, step, k, old, noise);
-      const found = await model.step({ inputs: this.inputs, first, count, ...old, noise });
+      const found = await model.step({ inputs: this.inputs, first, count, ...old, noise }).catch((error) => this.smaller(count, error));
+      if (!found) {
+        count = 0; // the same again in smaller calls
+        continue;
+      }
       state.answer.set(found.answer, first * size);
       state.latent.set(found.latent, first * size);
       logits.set(found.logits, first * model.cells * model.vocabulary);
       halt.push(...found.halt);
     }
     return { state, logits, halt };
+  }
+
+  /** Where memory ran out in a call of several particles: calls of half as many from now on. */
+  smaller(count, error) {
+    if (count === 1 || !MEMORY.test(error.message)) throw error;
+    this.block = Math.ceil(count / 2);
+    return null;
   }
 
   /** The noise of one particle: of the state before the step into `old`, of its updates into `noise`. */

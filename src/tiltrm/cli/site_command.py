@@ -1,0 +1,37 @@
+"""Write the page as static files that solve in the browser."""
+
+import argparse
+import json
+
+from tiltrm.cli.export_command import NEEDED, check_target
+from tiltrm.cli.serve_command import _sources
+from tiltrm.errors import SettingsError
+from tiltrm.model import load
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Load the models, write the folder, and say what a visitor loads."""
+    try:
+        from tiltrm.export import networks, site
+    except ModuleNotFoundError as error:
+        if (error.name or "").partition(".")[0] not in NEEDED:
+            raise
+        raise SettingsError(
+            f"tiltrm site needs {error.name}, which is not here; pip install 'tiltrm[export]'"
+        ) from error
+    check_target(arguments.out, site.MARK)
+    models = {
+        name: networks.exportable(load(source)) for name, source in _sources(arguments).items()
+    }
+    sizes = site.write(
+        models, arguments.out, task=arguments.task, precision=arguments.precision,
+        given_runtime=arguments.runtime,
+    )  # fmt: skip
+    if arguments.json:
+        print(json.dumps(sizes))
+        return 0
+    print(f"{len(sizes)} files, {sum(sizes.values()) / 1e6:.1f} MB in {arguments.out}")
+    for name, loaded in site.loaded_bytes(sizes).items():
+        print(f"  a visitor loads {loaded / 1e6:.1f} MB for {name}")
+    print(f"try it: python3 -m http.server --directory {arguments.out}")
+    return 0
