@@ -4,7 +4,7 @@
 export class Model {
   /** `known` is the model's description; `graphs` {embed, step} as bytes. */
   static async open(ort, known, graphs, options) {
-    const create = (bytes) => ort.InferenceSession.create(bytes, { graphOptimizationLevel: "all", ...options });
+    const create = (bytes) => ort.InferenceSession.create(bytes, { graphOptimizationLevel: "all", logSeverityLevel: 3, ...options });
     const model = new Model();
     Object.assign(model, known, { ort });
     model.first = { answer: Float32Array.from(known.first.answer), latent: Float32Array.from(known.first.latent) };

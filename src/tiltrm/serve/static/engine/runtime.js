@@ -14,15 +14,17 @@ export async function offers(asked = {}) {
   const cores = Math.min(navigator.hardwareConcurrency || 1, MOST_THREADS);
   const threads = globalThis.crossOriginIsolated ? asked.threads || cores : 1;
   const found = [];
-  if ("Suspending" in WebAssembly && (await hasGpu())) found.push({ backend: "webgpu", threads: 1, build: "jspi" });
+  if ("Suspending" in WebAssembly && (await hasGpu(asked.backend === "webgpu"))) found.push({ backend: "webgpu", threads: 1, build: "jspi" });
   if (threads > 1) found.push({ backend: "wasm", threads, build: "wasm" });
   found.push({ backend: "wasm", threads: 1, build: "wasm" });
   return asked.backend ? found.filter(({ backend }) => backend === asked.backend) : found;
 }
 
-async function hasGpu() {
+/** A GPU; one that is emulated is slower than WebAssembly, so it counts only where it is asked for. */
+async function hasGpu(emulated) {
   try {
-    return Boolean(await navigator.gpu?.requestAdapter());
+    const adapter = await navigator.gpu?.requestAdapter();
+    return Boolean(adapter) && (emulated || !(adapter.info?.isFallbackAdapter ?? adapter.isFallbackAdapter));
   } catch {
     return false;
   }
