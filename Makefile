@@ -2,13 +2,16 @@
 VENV := .venv
 PIP := $(VENV)/bin/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
 
-.PHONY: solve serve test check format docs notebooks release clean
+.PHONY: solve serve site test check format docs notebooks release clean
 
 solve: $(VENV)/core
 	$(VENV)/bin/tiltrm solve --watch
 
 serve: $(VENV)/serve
 	$(VENV)/bin/tiltrm serve
+
+site: $(VENV)/export
+	$(VENV)/bin/tiltrm site --out build/site
 
 test: $(VENV)/dev
 	$(VENV)/bin/python -m pytest -n 2
@@ -44,6 +47,10 @@ $(VENV)/core: pyproject.toml constraints.txt | $(VENV)/bin/python
 
 $(VENV)/serve: pyproject.toml constraints.txt | $(VENV)/bin/python
 	$(PIP) -e ".[serve]"
+	touch $@ $(VENV)/core
+
+$(VENV)/export: pyproject.toml constraints.txt | $(VENV)/bin/python
+	$(PIP) -e ".[export]"
 	touch $@ $(VENV)/core
 
 $(VENV)/dev: pyproject.toml constraints.txt | $(VENV)/bin/python

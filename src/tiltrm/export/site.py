@@ -21,6 +21,7 @@ from tiltrm.export.description import VIEWS, describe
 from tiltrm.export.networks import ModelGraphs
 from tiltrm.folders import replacing
 from tiltrm.model.trm import Recursive
+from tiltrm.serve import recording
 from tiltrm.settings import METHODS, TABLE
 from tiltrm.solving import task_of
 from tiltrm.tasks import Task
@@ -34,8 +35,8 @@ POLICY = (
     "default-src 'none'; script-src 'self' 'wasm-unsafe-eval'; style-src 'self'; img-src 'self' "
     "data:; connect-src 'self'; worker-src 'self' blob:; base-uri 'none'; form-action 'none'"
 )
-SERVED = "Everything here runs on the machine that serves this page."
-LOCAL = "Everything here runs in your browser; no puzzle leaves it."
+SERVED = "All computation runs on the machine that serves this page."
+LOCAL = "All computation runs in your browser; no puzzle leaves it."
 
 
 def write(
@@ -91,6 +92,7 @@ def _copy_page(folder: Path) -> None:
     meta = f'<head>\n<meta http-equiv="Content-Security-Policy" content="{POLICY}">'
     html = html.replace("<head>", meta).replace(SERVED, LOCAL)
     (folder / "index.html").write_text(html, "utf-8")
+    (folder / "static" / "replay.html").write_text(recording.page({}), "utf-8")
 
 
 def _runtime_files() -> dict[str, dict[str, str]]:
@@ -185,7 +187,8 @@ def _name_version(folder: Path) -> None:
 
 def loaded_bytes(sizes: Mapping[str, int]) -> dict[str, int]:
     """Bytes that a first visit loads: the page, one build of the runtime, one model."""
-    page = sum(size for name, size in sizes.items() if not name.startswith(("runtime/", "models/")))
+    later = ("runtime/", "models/", "static/replay.html", "static/generated.json")
+    page = sum(size for name, size in sizes.items() if not name.startswith(later))
     builds = {
         build: sum(sizes[name] for name in files.values())
         for build, files in _runtime_files().items()

@@ -16,11 +16,13 @@ let worker = null, runs = 0;
 /** There is nobody to prove oneself to. */
 export const useToken = () => {};
 
-async function read(path) {
+async function get(path) {
   const response = await fetch(new URL(path, root)).catch(() => null);
   if (!response?.ok) throw new Refusal(`The file ${path} of this site cannot be read; is there a connection?`, 0);
-  return response.json();
+  return response;
 }
+
+const read = async (path) => (await get(path)).json();
 
 /** The site's own description; the worker begins to load the model at once, unless the reader saves data. */
 async function begin() {
@@ -110,6 +112,9 @@ function hear(data) {
 export const models = async () => (await ready).models;
 export const settingsTable = async () => (await ready).form;
 export const samples = () => read("static/samples.json");
+
+/** The page of a replay without its data, for a file of one's own. */
+export const replayTemplate = async () => (await get("static/replay.html")).text();
 
 /** One of the puzzles that were generated for the site. */
 export async function generate(task, seed) {

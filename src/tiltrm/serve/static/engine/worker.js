@@ -113,12 +113,13 @@ async function solveOn(engine, id, puzzle, settings, baseline) {
     send("step", frames.frame(info, engine.model));
     rate(info.evaluations);
   });
-  const seconds = (performance.now() - begun) / 1000;
-  if (baseline) {
-    const plain = await searched(id, engine, baselineSearch(known, task), tokens, 0, null);
-    send("baseline", baselineEvent(task, tokens, plain));
-  }
-  send("result", resultEvent(known, task, puzzle, tokens, result, seconds));
+  send("result", resultEvent(known, task, puzzle, tokens, result, (performance.now() - begun) / 1000));
+  if (!baseline) return;
+  // Adaptive solving begins with the deterministic run, so where that decided there is nothing more to compute.
+  const same = given.method === "adaptive" && !given.rules && given.halt_above === undefined && built.plan.stages[0].particles === 1
+    && result.decidedBy === "halting" && result.particles === 1 && result.outerSteps <= built.plan.stages[0].outer_steps;
+  const plain = same ? result : await searched(id, engine, baselineSearch(known, task), tokens, 0, null);
+  send("baseline", baselineEvent(task, tokens, plain));
 }
 
 let queue = Promise.resolve(); // one run at a time
