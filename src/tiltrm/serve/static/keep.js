@@ -4,7 +4,7 @@ import { replayTemplate } from "./api.js";
 import { byId } from "./dom.js";
 import { writeAddress } from "./state.js";
 
-const EMPTY = 'id="replay">{}</script>'; // in the template
+const EMPTY = 'id="replay">{}<\/script>'; // in the template
 
 /** Wire the two buttons; `tell(text)` reports, `complain(error)` shows a failure. */
 export function wireKeep(replay, tell, complain) {
@@ -27,7 +27,7 @@ export function wireKeep(replay, tell, complain) {
 
 function save(template, recorded) {
   const text = JSON.stringify(recorded).replaceAll("<", "\\u003c"); // it must not end the element that holds it
-  const html = template.replace(EMPTY, () => `id="replay">${text}</script>`);
+  const html = template.replace(EMPTY, () => `id="replay">${text}<\/script>`);
   const address = URL.createObjectURL(new Blob([html], { type: "text/html" }));
   const link = document.createElement("a");
   Object.assign(link, { href: address, download: `tiltrm-${recorded.start.task}-${recorded.start.method}.html` });
