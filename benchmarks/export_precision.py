@@ -16,7 +16,7 @@ import tiltrm
 from tiltrm.data import read
 from tiltrm.export.folder import OnnxModel, export
 from tiltrm.export.graph import PRECISIONS
-from tiltrm.model.trm import Recursive
+from tiltrm.export.networks import exportable
 from tiltrm.solving import task_of
 
 CHUNK = 25  # puzzles between two lines of progress
@@ -31,7 +31,7 @@ def main() -> None:
     parser.add_argument("--threads", type=int, default=1)
     arguments = parser.parse_args()
     torch.set_num_threads(arguments.threads)
-    model: Recursive = tiltrm.load(arguments.model)  # type: ignore[assignment]
+    model = exportable(tiltrm.load(arguments.model))
     task = task_of(model)
     puzzles = read(arguments.data, task, limit=arguments.puzzles)
     tokens, labels = puzzles.questions, puzzles.answers

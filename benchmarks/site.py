@@ -34,7 +34,11 @@ SOLVE = """async ([puzzle, settings]) => {
 }"""
 READY = "() => document.getElementById('engine')?.textContent.startsWith('Runs')"
 FLAGS = ["--no-sandbox", "--no-first-run", "--disable-background-networking"]
-EMULATED = ["--enable-unsafe-webgpu", "--use-webgpu-adapter=swiftshader", "--enable-features=Vulkan"]
+EMULATED = [
+    "--enable-unsafe-webgpu",
+    "--use-webgpu-adapter=swiftshader",
+    "--enable-features=Vulkan",
+]
 
 
 class Quiet(http.server.SimpleHTTPRequestHandler):

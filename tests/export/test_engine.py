@@ -147,7 +147,9 @@ def test_searches_take_the_librarys_decisions(calm: TRM, block: int | None) -> N
     for run, events in zip(runs, found["runs"], strict=True):
         wanted = of_library(calm, dict(run))
         compare(run, wanted, events)
-        moved += sum(step["ancestors"] != sorted(set(step["ancestors"])) for step in wanted["steps"])
+        moved += sum(
+            step["ancestors"] != sorted(set(step["ancestors"])) for step in wanted["steps"]
+        )
     assert moved > 0  # some cloud was resampled
     if block is None:
         assert {run["result"]["decided_by"] for run in found["runs"]} == {"budget", "halting"}
@@ -196,5 +198,3 @@ def test_a_smaller_cloud_has_the_first_views(toy: TRM) -> None:
     for stage, one, other in zip(plan.stages, few, many, strict=True):
         assert torch.equal(one.source, other.source[: stage.particles])
         assert torch.equal(one.names, other.names[: stage.particles])
-
-

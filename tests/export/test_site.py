@@ -15,7 +15,7 @@ from tiltrm.model.trm import TRM
 pytest.importorskip("onnx", reason="onnx is not installed (pip install 'tiltrm[export]')")
 pytest.importorskip("onnxruntime", reason="onnxruntime is not installed")
 
-from tiltrm.export import runtime, site  # noqa: E402
+from tiltrm.export import runtime, site
 
 
 @pytest.fixture

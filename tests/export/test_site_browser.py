@@ -11,16 +11,16 @@ from typing import Any
 
 import pytest
 import torch
+from tests.serve.browser import Tab, chromium, text
 
 import tiltrm
-from tests.serve.browser import Tab, chromium, text
 from tiltrm.model.trm import TRM, TRMConfig
 from tiltrm.tasks import by_name
 
 pytest.importorskip("onnx", reason="onnx is not installed (pip install 'tiltrm[export]')")
 pytest.importorskip("onnxruntime", reason="onnxruntime is not installed")
 
-from tiltrm.export import runtime, site  # noqa: E402
+from tiltrm.export import runtime, site
 
 GIVEN = os.environ.get("TILTRM_RUNTIME")  # a folder `dist` of onnxruntime-web
 FOUR = by_name("sudoku4")
@@ -67,7 +67,7 @@ def hosting(folder: Path) -> Iterator[str]:
 
 @pytest.fixture(scope="module")
 def address(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    folder = Path(GIVEN) if GIVEN else runtime._kept()
+    folder = Path(GIVEN) if GIVEN else runtime.cached_folder()
     if not (folder / runtime.FILES[0]).is_file():
         pytest.skip("onnxruntime-web is not here; run `make site` once, or set TILTRM_RUNTIME")
     torch.manual_seed(0)

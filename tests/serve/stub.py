@@ -161,7 +161,8 @@ class Handler(BaseHTTPRequestHandler):
         self.end_headers()
         known = ("puzzles", "task", "method", "seed", "baseline")
         asked = {"settings": {name: body[name] for name in body if name not in known}}
-        events = [("start", {**run["start"], "method": body["method"], **asked}), *(("step", frame) for frame in run["steps"]),
+        events = [("start", {**run["start"], "method": body["method"], **asked}),
+                  *(("step", frame) for frame in run["steps"]),
                   ("baseline", run["baseline"]),
                   ("result", {**run["result"], "particles": self.particles})]  # fmt: skip
         for name, data in events[: self.most]:

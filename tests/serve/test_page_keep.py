@@ -22,7 +22,9 @@ def test_a_link_holds_the_puzzle_and_the_settings_of_the_run(tab: Tab, address: 
     other.context.close()
 
 
-def test_a_saved_file_shows_the_run_without_a_server(tab: Tab, address: str, tmp_path: Path) -> None:
+def test_a_saved_file_shows_the_run_without_a_server(
+    tab: Tab, address: str, tmp_path: Path
+) -> None:
     page = tab.open(address)
     assert page.is_disabled("#save")
     tab.solve()

@@ -6,7 +6,6 @@ from pathlib import Path
 
 from tiltrm.errors import SettingsError
 from tiltrm.model import load
-from tiltrm.model.trm import Recursive
 from tiltrm.solving import task_of
 
 NEEDED = ("onnx", "onnxruntime")
@@ -22,7 +21,7 @@ def run(arguments: argparse.Namespace) -> int:
         raise SettingsError(
             f"tiltrm export needs {error.name}, which is not here; pip install 'tiltrm[export]'"
         ) from error
-    model: Recursive = networks.exportable(load(arguments.model, config=arguments.config))
+    model = networks.exportable(load(arguments.model, config=arguments.config))
     task = task_of(model, arguments.task)
     name = Path(arguments.model).name
     check_target(arguments.onnx, folder.ABOUT)

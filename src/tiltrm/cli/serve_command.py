@@ -32,7 +32,9 @@ def run(arguments: argparse.Namespace) -> int:
         )
     token = _token(arguments.token_file)
     device = choose(arguments.device)
-    models = {name: load(source, device=device) for name, source in _sources(arguments).items()}
+    models = {
+        name: load(source, device=device) for name, source in model_sources(arguments).items()
+    }
     bounds = requests.Limits(queue=arguments.queue, seconds=arguments.timeout)
     made, listener = server.build(
         models, device, host=arguments.host, port=arguments.port, token=token,
@@ -43,7 +45,7 @@ def run(arguments: argparse.Namespace) -> int:
     return 0
 
 
-def _sources(arguments: argparse.Namespace) -> dict[str, str]:
+def model_sources(arguments: argparse.Namespace) -> dict[str, str]:
     """The models to load, by the names that requests use: the last part of a path."""
     if arguments.task and not arguments.model:
         raise SettingsError(f"--task {arguments.task} needs --model with models for it, got none")

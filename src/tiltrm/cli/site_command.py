@@ -4,7 +4,7 @@ import argparse
 import json
 
 from tiltrm.cli.export_command import NEEDED, check_target
-from tiltrm.cli.serve_command import _sources
+from tiltrm.cli.serve_command import model_sources
 from tiltrm.errors import SettingsError
 from tiltrm.model import load
 
@@ -21,7 +21,7 @@ def run(arguments: argparse.Namespace) -> int:
         ) from error
     check_target(arguments.out, site.MARK)
     models = {
-        name: networks.exportable(load(source)) for name, source in _sources(arguments).items()
+        name: networks.exportable(load(source)) for name, source in model_sources(arguments).items()
     }
     sizes = site.write(
         models, arguments.out, task=arguments.task, precision=arguments.precision,

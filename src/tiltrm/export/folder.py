@@ -21,14 +21,14 @@ from tiltrm.export.graph import PRECISIONS, Array, SharedWeights
 from tiltrm.export.networks import PARTS, ModelGraphs
 from tiltrm.folders import replacing
 from tiltrm.model.base import State, evaluations_per_step
-from tiltrm.model.trm import Recursive
+from tiltrm.model.build import Model
 from tiltrm.tasks import Task
 
 WEIGHTS, ABOUT = "weights.bin", "model.json"
 
 
 def export(
-    model: Recursive, name: str, task: Task, folder: Path,
+    model: Model, name: str, task: Task, folder: Path,
     precisions: Sequence[str] = PRECISIONS,
 ) -> dict[str, int]:  # fmt: skip
     """Write the folder, replacing one that is there; returns the bytes of each precision."""
@@ -121,7 +121,7 @@ def _array(value: Tensor) -> Array:
     return found
 
 
-def largest_difference(model: Recursive, exported: OnnxModel, rows: int = 2) -> dict[str, float]:
+def largest_difference(model: Model, exported: OnnxModel, rows: int = 2) -> dict[str, float]:
     """The largest difference of each output of one noisy outer step from torch's, on random ids."""
     draw = torch.Generator().manual_seed(0)
     with torch.inference_mode():

@@ -4,7 +4,7 @@ Weights are stored in the chosen precision and turned into float32 by nodes that
 else, so that a runtime folds them once when it opens the graph. All arithmetic is float32.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -69,8 +69,8 @@ class GraphBuilder:
         return self.op("Mul", whole, self.constant(f"{name}.scale", scale))
 
     def finish(
-        self, name: str, inputs: dict[str, tuple[int, Sequence[Any]]],
-        outputs: dict[str, tuple[str, Sequence[Any]]],
+        self, name: str, inputs: Mapping[str, tuple[int, Sequence[Any]]],
+        outputs: Mapping[str, tuple[str, Sequence[Any]]],
     ) -> onnx.ModelProto:  # fmt: skip
         """The model. Inputs: name -> (type, shape); outputs: name -> (value, shape), float32."""
         for public, (value, _) in outputs.items():
@@ -119,7 +119,11 @@ class SharedWeights:
             offset, length = self.places[tensor.name]
             tensor.ClearField("raw_data")
             tensor.data_location = TensorProto.EXTERNAL
-            for key, value in (("location", self.path.name), ("offset", offset), ("length", length)):
+            for key, value in (
+                ("location", self.path.name),
+                ("offset", offset),
+                ("length", length),
+            ):
                 tensor.external_data.add(key=key, value=str(value))
 
     def save(self) -> None:

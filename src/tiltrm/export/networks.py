@@ -10,9 +10,10 @@ from torch import Tensor
 
 from tiltrm.errors import SettingsError
 from tiltrm.export.graph import Array, GraphBuilder
+from tiltrm.model.build import Model
 from tiltrm.model.hrm import HRM
 from tiltrm.model.layers import Attention, Block, SwiGLU
-from tiltrm.model.trm import TRM, Network, Recursive
+from tiltrm.model.trm import TRM, Network
 
 PARTS = ("embed", "start", "refine", "answer", "decode", "halt", "step")
 
@@ -23,12 +24,12 @@ def array(tensor: Tensor) -> Array:
     return found
 
 
-def exportable(model: object) -> Recursive:
+def exportable(model: object) -> Model:
     """The model, if it is a TRM or an HRM; else SettingsError."""
     if not isinstance(model, TRM | HRM):
         raise SettingsError(
-            f"expected a TRM or an HRM to export, got {type(model).__name__}; write its ONNX graphs "
-            "with torch.onnx"
+            f"expected a TRM or an HRM to export, got {type(model).__name__}; export others with "
+            "torch.onnx"
         )
     return model
 
@@ -36,7 +37,7 @@ def exportable(model: object) -> Recursive:
 class ModelGraphs:
     """Builds the graphs of one model in one precision. Rows are trajectories, in any number."""
 
-    def __init__(self, model: Recursive, precision: str = "float32") -> None:
+    def __init__(self, model: Model, precision: str = "float32") -> None:
         self.model, self.precision = exportable(model), precision
         config = model.config
         self.state = [config.positions, config.width]
@@ -200,7 +201,7 @@ class ModelGraphs:
         return graph.op("Squeeze", logit, graph.shape(1))
 
 
-def first_state(model: Recursive) -> dict[str, Tensor]:
+def first_state(model: Model) -> dict[str, Tensor]:
     """The learned first answer and latent, (width,) each."""
     return {"answer": model.first_answer, "latent": model.first_latent}
 

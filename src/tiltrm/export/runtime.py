@@ -17,7 +17,7 @@ from tiltrm.folders import replacing
 
 VERSION = "1.30.0"
 SHA512 = "q0y+JrrtukXSzsBWEMccVfqX25LRmosXHF+CaRJmg8pZClzcV7svNc4rKY3jL02Vb7QmRMDs1SigqR4CXAfKYQ=="
-REGISTRY = "https://registry.npmjs.org"  # or the variable npm_config_registry
+REGISTRY = "https://registry.npmjs.org"  # or the variable NPM_CONFIG_REGISTRY
 TIMEOUT = 60  # seconds without an answer
 BUILDS = {  # the files of each build: script, loader, WebAssembly
     "wasm": (
@@ -36,7 +36,7 @@ FILES = tuple(name for files in BUILDS.values() for name in files)
 
 def find(given: Path | None = None) -> Path:
     """A folder with the FILES: the given one, else the one kept here, else a new download."""
-    folder = given or _kept()
+    folder = given or cached_folder()
     missing = [name for name in FILES if not (folder / name).is_file()]
     if missing and given is not None:
         raise DataError(
@@ -48,13 +48,14 @@ def find(given: Path | None = None) -> Path:
     return folder
 
 
-def _kept() -> Path:
+def cached_folder() -> Path:
+    """Where a downloaded runtime is kept."""
     cache = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
     return Path(cache) / "tiltrm" / f"onnxruntime-web-{VERSION}"
 
 
 def _download(folder: Path) -> None:
-    registry = os.environ.get("npm_config_registry", REGISTRY).rstrip("/")
+    registry = os.environ.get("NPM_CONFIG_REGISTRY", REGISTRY).rstrip("/")
     url = f"{registry}/onnxruntime-web/-/onnxruntime-web-{VERSION}.tgz"
     try:
         with urllib.request.urlopen(url, timeout=TIMEOUT) as response:

@@ -20,7 +20,7 @@ from tiltrm.export import runtime
 from tiltrm.export.description import VIEWS, describe
 from tiltrm.export.networks import ModelGraphs
 from tiltrm.folders import replacing
-from tiltrm.model.trm import Recursive
+from tiltrm.model.build import Model
 from tiltrm.serve import recording
 from tiltrm.settings import METHODS, TABLE
 from tiltrm.solving import task_of
@@ -40,7 +40,7 @@ LOCAL = "All computation runs in your browser; no puzzle leaves it."
 
 
 def write(
-    models: Mapping[str, Recursive], folder: Path, *, task: str | None = None,
+    models: Mapping[str, Model], folder: Path, *, task: str | None = None,
     precision: str = "float16", given_runtime: Path | None = None,
 ) -> dict[str, int]:  # fmt: skip
     """Write the site, replacing one that is there; returns the bytes of every file.
@@ -69,7 +69,7 @@ def write(
         }
 
 
-def _known_task(model: Recursive, task: str | None) -> Task:
+def _known_task(model: Model, task: str | None) -> Task:
     own = task_of(model, task)
     if own.name not in RULES_KNOWN:
         raise SettingsError(
@@ -126,7 +126,7 @@ def _store(path: Path, content: bytes) -> int:
 
 
 def _write_model(
-    model: Recursive, name: str, task: Task, precision: str, folder: Path, sizes: dict[str, int]
+    model: Model, name: str, task: Task, precision: str, folder: Path, sizes: dict[str, int]
 ) -> dict[str, Any]:
     """The files of a model, named by their content; returns what the page's list says of it."""
     (folder / "models").mkdir(exist_ok=True)
