@@ -28,6 +28,7 @@ format: $(VENV)/dev
 
 docs: $(VENV)/docs
 	NO_MKDOCS_2_WARNING=1 $(VENV)/bin/mkdocs build --quiet --strict
+	-$(VENV)/bin/tiltrm site --out site/play
 
 notebooks: $(VENV)/dev
 	$(VENV)/bin/python docs/notebook.py --store
@@ -58,5 +59,5 @@ $(VENV)/dev: pyproject.toml constraints.txt | $(VENV)/bin/python
 	touch $@ $(VENV)/core
 
 $(VENV)/docs: pyproject.toml constraints.txt | $(VENV)/bin/python
-	$(PIP) -e ".[docs]"
+	$(PIP) -e ".[docs,export]"
 	touch $@ $(VENV)/core

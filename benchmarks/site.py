@@ -10,6 +10,7 @@ import argparse
 import functools
 import http.server
 import json
+import os
 import shutil
 import threading
 import time
@@ -91,7 +92,7 @@ def main() -> None:
         compare(page, texts, settings)
         foreign = [url for url in asked if not url.startswith(address)]
         print(f"{len(asked)} requests, {len(foreign)} to another address")
-        print(f"memory: {memory(browser):.0f} MB (all processes of the browser, resident)")
+        print(f"memory: {memory():.0f} MB (all processes of the browser, resident)")
         browser.close()
 
 
@@ -134,19 +135,21 @@ def compare(page: Page, texts: list[str], settings: dict[str, Any]) -> None:
     )
 
 
-def memory(browser: Any) -> float:
-    """Resident memory of the browser's processes, in MB, read from /proc."""
-    total = 0
+def memory() -> float:
+    """Resident memory of this program's descendants, which are the browser, in MB, from /proc."""
+    parents, resident = dict[int, int](), dict[int, int]()
     for status in Path("/proc").glob("[0-9]*/status"):
         try:
-            text = status.read_text("utf-8")
-            command = (status.parent / "cmdline").read_bytes()
+            lines = dict(line.split(":", 1) for line in status.read_text("utf-8").splitlines())
         except OSError:
             continue
-        if b"--no-first-run" in command or (b"chromium" in command and b"--type=" in command):
-            line = next((line for line in text.splitlines() if line.startswith("VmRSS")), "")
-            total += int(line.split()[1]) if line else 0
-    return total / 1e3
+        number = int(lines["Pid"])
+        parents[number] = int(lines["PPid"])
+        resident[number] = int(lines.get("VmRSS", "0").split()[0])
+    own = {os.getpid()}
+    while more := {child for child, parent in parents.items() if parent in own} - own:
+        own |= more
+    return sum(resident[number] for number in own - {os.getpid()}) / 1e3
 
 
 if __name__ == "__main__":

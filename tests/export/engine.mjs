@@ -67,6 +67,7 @@ class PlainModel {
   async step({ inputs, first, count, answer, latent, noise }) {
     const { width, positions, cells, vocabulary, inner_steps: inner, weights } = this;
     const size = positions * width;
+    if (count > (job.most_rows ?? Infinity)) throw new Error("std::bad_alloc");
     const out = { answer: new Float32Array(count * size), latent: new Float32Array(count * size), logits: new Float32Array(count * cells * vocabulary), halt: [] };
     for (let row = 0; row < count; row++) {
       const x = inputs.length === size ? inputs : inputs.subarray((first + row) * size, (first + row + 1) * size);

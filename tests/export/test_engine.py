@@ -132,17 +132,21 @@ def calm() -> TRM:
 
 
 @pytest.mark.usefixtures("one_thread")
-@pytest.mark.parametrize("block", [None, 3])
-def test_searches_take_the_librarys_decisions(calm: TRM, block: int | None) -> None:
+@pytest.mark.parametrize(("block", "most_rows"), [(None, None), (3, None), (4, 1)])
+def test_searches_take_the_librarys_decisions(
+    calm: TRM, block: int | None, most_rows: int | None
+) -> None:
     """Every frame of every method: ancestors, answers, stages, evaluations; numbers to 1e-3.
 
-    With a block of 3, clouds of 4 are stepped in two calls.
+    With a block of 3, clouds of 4 are stepped in two calls. Where memory suffices for one row at a
+    time only, calls get smaller until they fit.
     """
     runs = [{"puzzle": FOUR.decode(FOUR.generate(0)[0]), **run} for run in RUNS]
     if block is not None:
         runs = [run for run in runs if run.get("particles") == 4]
     known = describe(calm, "toy", FOUR)
-    found = node({"known": known, "weights": weights_of(calm), "runs": runs, "block": block})
+    limits = {"block": block, "most_rows": most_rows}
+    found = node({"known": known, "weights": weights_of(calm), "runs": runs, **limits})
     moved = 0
     for run, events in zip(runs, found["runs"], strict=True):
         wanted = of_library(calm, dict(run))

@@ -37,15 +37,23 @@ function start(site) {
   worker = new Worker(new URL("engine/worker.js", import.meta.url), { type: "module" });
   const threads = Number(asked.get("threads")) || undefined, backend = asked.get("backend") || undefined;
   worker.postMessage({ type: "site", site: { ...site, root: root.href, asked: { threads, backend } } });
-  worker.onmessage = ({ data }) => hear(data);
+  worker.onmessage = ({ data }) => {
+    hear(data);
+    if (data.broken) renew(site);
+  };
   worker.onerror = (event) => {
     event.preventDefault();
     const error = "The solver broke off; the memory of this browser may not suffice. Reload the page and take fewer particles.";
     for (const listen of listeners.values()) listen({ type: "failed", error });
     tell(error);
-    worker.terminate();
-    start(site);
+    renew(site);
   };
+}
+
+/** A new worker in place of one whose memory ran out. */
+function renew(site) {
+  worker.terminate();
+  start(site);
 }
 
 /**

@@ -55,14 +55,14 @@ async function openOn(name, offer) {
   }
   const [about, embed, step] = await files;
   const known = JSON.parse(new TextDecoder().decode(about));
-  await current?.model.close?.();
+  await current?.model.close().catch(() => {}); // a runtime that failed may refuse even this
   const model = await Model.open(runtimes[offer.build], known, { embed: interleaved(embed), step: interleaved(step) },
     { executionProviders: [offer.backend] });
   return { name, model, known, views: readViews(known), task: rulesOf(known.task, known.side), offer };
 }
 
 const reason = (error) => String(error?.message ?? error).split("\n")[0].slice(0, 160);
-const noMemory = (error) => /memory|allocat|bad_alloc|device.{0,20}lost/i.test(reason(error));
+const noMemory = (error) => /memory|allocat|bad_alloc|abort/i.test(reason(error));
 
 /** One search to its end; null where it was stopped. Counts evaluations and seconds for the rate. */
 async function searched(id, engine, built, tokens, seed, views, show) {
@@ -91,8 +91,7 @@ async function solve(id, body) {
     try {
       return await solveOn(engine, id, puzzle, settings, baseline);
     } catch (error) {
-      if (error instanceof Stop || error instanceof EngineError || error instanceof RangeError && !noMemory(error)) throw error;
-      if (!error.ofModel) throw error;
+      if (!error.ofModel || (noMemory(error) && engine.offer.backend === "wasm")) throw error;
       say({ type: "note", text: `${offerWords(engine.offer)} failed (${reason(error)}).` });
       engine = await open(listed.name, engine.rank + 1);
     }
@@ -140,5 +139,5 @@ function fail(id, error) {
   const sentence = error instanceof EngineError ? error.message
     : noMemory(error) ? "The memory of this browser did not suffice; close other pages, or take fewer particles."
       : error.message;
-  say({ type: "failed", id, error: sentence });
+  say({ type: "failed", id, error: sentence, broken: noMemory(error) }); // the page starts a new worker
 }
