@@ -4,23 +4,16 @@ import argparse
 import json
 from pathlib import Path
 
+from tiltrm.cli.extras import needs_extra
 from tiltrm.errors import SettingsError
 from tiltrm.model import load
 from tiltrm.solving import task_of
 
-NEEDED = ("onnx", "onnxruntime")
-
 
 def run(arguments: argparse.Namespace) -> int:
     """Export, compare one noisy outer step with torch, and report."""
-    try:
+    with needs_extra("export", "export"):
         from tiltrm.export import folder, networks
-    except ModuleNotFoundError as error:
-        if (error.name or "").partition(".")[0] not in NEEDED:
-            raise
-        raise SettingsError(
-            f"tiltrm export needs {error.name}, which is not here; pip install 'tiltrm[export]'"
-        ) from error
     model = networks.exportable(load(arguments.model, config=arguments.config))
     task = task_of(model, arguments.task)
     name = Path(arguments.model).name

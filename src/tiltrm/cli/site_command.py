@@ -3,22 +3,16 @@
 import argparse
 import json
 
-from tiltrm.cli.export_command import NEEDED, check_target
+from tiltrm.cli.export_command import check_target
+from tiltrm.cli.extras import needs_extra
 from tiltrm.cli.serve_command import model_sources
-from tiltrm.errors import SettingsError
 from tiltrm.model import load
 
 
 def run(arguments: argparse.Namespace) -> int:
     """Load the models, write the folder, and say what a visitor loads."""
-    try:
+    with needs_extra("site", "export"):
         from tiltrm.export import networks, site
-    except ModuleNotFoundError as error:
-        if (error.name or "").partition(".")[0] not in NEEDED:
-            raise
-        raise SettingsError(
-            f"tiltrm site needs {error.name}, which is not here; pip install 'tiltrm[export]'"
-        ) from error
     check_target(arguments.out, site.MARK)
     models = {
         name: networks.exportable(load(source)) for name, source in model_sources(arguments).items()

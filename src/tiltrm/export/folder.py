@@ -52,7 +52,7 @@ def export(
 class OnnxModel:
     """A folder of `export` as a model: anything that takes a `RecursiveModel` runs on it.
 
-    Proved by tests/export/test_folder.py.
+    Proved by tests/export/test_networks.py.
     """
 
     def __init__(self, folder: Path, precision: str = "float32") -> None:
