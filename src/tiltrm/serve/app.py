@@ -14,6 +14,7 @@ from starlette.types import ASGIApp
 
 import tiltrm
 from tiltrm.errors import SettingsError
+from tiltrm.serve import recording
 from tiltrm.serve.frames import symbols
 from tiltrm.serve.guard import Guard
 from tiltrm.serve.handler import RequestHandler, closing
@@ -103,6 +104,11 @@ def _add_facts(app: FastAPI, handler: RequestHandler, metrics: Metrics) -> None:
     async def settings() -> dict[str, Any]:
         """The methods, and the settings that the page's form shows, with their limits."""
         return {"methods": METHODS, "settings": form_rows()}
+
+    @app.get("/v1/replay")
+    async def replay() -> HTMLResponse:
+        """The page of `solve --html` without a run; the page puts one in and saves it."""
+        return HTMLResponse(recording.page({}))
 
     @app.get("/v1/generate")
     async def generate(task: str = "sudoku", seed: int = 0) -> dict[str, Any]:
