@@ -83,7 +83,9 @@ def test_the_mass_that_a_whole_run_moves_by_hand() -> None:
     apart = torch.softmax(0.5 * total[0].double(), -1)
     assert moved(total)[0] < float((apart - 1 / 3).abs().sum()) / 2 - 0.1
     answers = recorded().answers[:, -1:].repeat(1, 60, 1, 1)
-    long = CloudRecord({"halting": SCORES[:, -1:].repeat(1, 60, 1)}, answers, torch.arange(3), HALTED)
+    long = CloudRecord(
+        {"halting": SCORES[:, -1:].repeat(1, 60, 1)}, answers, torch.arange(3), HALTED
+    )
     wanted = sum(moved(60 * SCORES[:, -1, 1:]))  # recorded to its end
     assert float(statistics(long).bootstrap.replicate_sums()[0][0]) == pytest.approx(wanted)
 

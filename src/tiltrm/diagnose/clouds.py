@@ -44,7 +44,10 @@ class _Recorder:
     def __call__(self, info: StepInfo) -> None:
         context = info.context
         if context.clock.step == 1:
-            self.steps, self.halted = [], None  # a chunk that ran out of memory starts again, smaller
+            self.steps, self.halted = (
+                [],
+                None,
+            )  # a chunk that ran out of memory starts again, smaller
         scores = {n: g(context.state, context).float().cpu() for n, g in self.guides.items()}
         scores = {n: torch.where(torch.isfinite(s), s, -torch.inf) for n, s in scores.items()}
         self.steps.append((scores, context.answers.cpu()))

@@ -23,7 +23,7 @@ from tiltrm.settings import (
     settings_of,
 )
 from tiltrm.solving.methods import FIXED, exploration_for
-from tiltrm.solving.plans import default_plan, resized_plan
+from tiltrm.solving.plans import TunedPlan, default_plan, resized_plan
 from tiltrm.tasks.registry import defaults_of
 
 RULES = "adaptive_rules"  # adaptive, stopped at a valid solution only
@@ -158,6 +158,12 @@ def _is_stage(given: Any) -> bool:
         and all(type(continues) is bool for continues in given[2:3])
         and all(type(noise) in (int, float) for noise in given[3:])
     )
+
+
+def tuned_settings(method: str, tuned: TunedPlan) -> dict[str, Any]:
+    """The settings of an adaptive job with the plan that `tiltrm tune` chose."""
+    found = {**_plan_settings(tuned.plan), TURNED: tuned.plan.symmetric_views}
+    return found if method == RULES else {**found, "halt_above": tuned.halt_above}
 
 
 def steps_of(stages: Iterable[Sequence[int]]) -> int:

@@ -28,7 +28,7 @@ from tiltrm.explore.plan import Adaptive, Stage
 from tiltrm.explore.running import solve_adaptively
 from tiltrm.explore.search import UNDECIDED, Progress
 from tiltrm.explore.stopping import StoppingRule, by_halting, every
-from tiltrm.model.base import RecursiveModel, model_info
+from tiltrm.model.base import RecursiveModel
 from tiltrm.settings import AGREE_AMONG, AGREE_SHARE, HALT_ABOVE
 from tiltrm.solving import parse_guide, plan_views, stopping_rules
 from tiltrm.solving.methods import FIXED
@@ -99,11 +99,10 @@ def _fixed(method: str, case: Case) -> Measurement:
 def _adaptive(method: str, case: Case) -> Measurement:
     """`tiltrm.solve` with its stopping rules. The labels are not looked at."""
     model, settings, plan = case.model, case.settings, plan_of(case.settings)
-    above = settings["halt_above"]
-    if above is None and model_info(model).decide_above is None:
-        above = settings.get("uncalibrated_halt_above", HALT_ABOVE)
     rules = stopping_rules(
-        model, case.task.is_solved if method == RULES else None, halt_above=above,
+        model, case.task.is_solved if method == RULES else None,
+        halt_above=settings["halt_above"],
+        uncalibrated_halt_above=settings.get("uncalibrated_halt_above", HALT_ABOVE),
         agree_share=settings.get("agree_share", AGREE_SHARE),
         agree_among=settings.get("agree_among", AGREE_AMONG),
     )  # fmt: skip

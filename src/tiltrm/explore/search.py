@@ -96,6 +96,7 @@ class StepResult(NamedTuple):
 
 
 Readout = Callable[[Cloud, StepInfo], Columns]  # the results of a cloud after its last step
+StateConfidence = Callable[[Tensor, str, Columns], Tensor]  # puzzles, rule, results -> (row,)
 
 
 @dataclass(frozen=True)
@@ -108,6 +109,7 @@ class StagedSearch:
     rules: Mapping[str, StoppingRule]  # asked in order; the first that decides gives the reason
     views: Sequence[Symmetry] = ()  # of the particles of every stage; (): puzzles unchanged
     readout: Readout | None = None  # for puzzles that no rule decided; None: the weighted vote
+    confidence: StateConfidence | None = None  # None: as the stopping rule sees it
 
     def stage(self, batch: Batch) -> Stage:
         """The stage that the batch's next step belongs to."""
@@ -205,8 +207,11 @@ class StagedSearch:
             "particles": batch.cloud.log_weights.shape[1],
         }  # fmt: skip
         counts = {name: torch.full((len(rows),), value) for name, value in spent.items()}
-        held = {name: column.cpu() for name, column in columns.items()}
-        return Finished(batch.ids[rows].cpu(), decided_by, held | counts)
+        held = {name: column.cpu() for name, column in columns.items()} | counts
+        if self.confidence is not None and "confidence" in held:
+            tokens = batch.problem.tokens[rows].cpu()
+            held["confidence"] = self.confidence(tokens, decided_by, held)
+        return Finished(batch.ids[rows].cpu(), decided_by, held)
 
 
 def fixed_search(
