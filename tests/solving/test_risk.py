@@ -89,7 +89,7 @@ def test_a_risk_that_the_puzzles_cannot_support_is_refused_in_a_sentence() -> No
     assert largest_share(0, 200) < 0.015
     assert rung_for(few, 0.015).answered == 200
     bad = (Rung(1.5, 5000, 40), Rung(ALL, 6000, 41))
-    with pytest.raises(SettingsError, match="of the 5,000 most trusted answers .* 40 are wrong"):
+    with pytest.raises(SettingsError, match=r"of the 5,000 most trusted answers .* 40 are wrong"):
         rung_for(bad, 0.001)
     for wrong in (0.0, 1.0, -0.1, float("nan")):
         with pytest.raises(SettingsError, match="between 0 and 1"):

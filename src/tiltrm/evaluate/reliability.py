@@ -6,6 +6,7 @@ any calibration. Proved by tests/evaluate/test_reliability.py.
 """
 
 from collections.abc import Sequence
+from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -143,7 +144,7 @@ def _reliability(
 def _bins(stated: Tensor, right: Tensor) -> tuple[ReliabilityBin, ...]:
     which = torch.searchsorted(torch.tensor(EDGES[1:-1]).double(), stated, right=True)
     found = []
-    for number, (low, high) in enumerate(zip(EDGES, EDGES[1:], strict=False)):
+    for number, (low, high) in enumerate(pairwise(EDGES)):
         rows = which == number
         if rows.any():
             shares = float(stated[rows].mean()), float(right[rows].double().mean())

@@ -10,6 +10,7 @@ import os
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
+from zipfile import BadZipFile
 
 import numpy as np
 
@@ -55,9 +56,9 @@ class PartStore:
         path = self.folder / f"{name}.npz"
         if path.is_file():
             try:
-                with np.load(path, allow_pickle=False) as stored:
+                with path.open("rb") as file, np.load(file, allow_pickle=False) as stored:
                     return {key: stored[key] for key in stored.files}
-            except (OSError, ValueError, EOFError, KeyError):
+            except (OSError, ValueError, EOFError, KeyError, BadZipFile):
                 path.unlink()  # damaged: made again
         made = make()
         draft = path.with_suffix(".part")
