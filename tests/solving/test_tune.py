@@ -13,7 +13,8 @@ from torch import Tensor
 from tiltrm.data import Puzzles
 from tiltrm.errors import CheckpointError, DataError, SettingsError
 from tiltrm.explore.plan import Adaptive, parse_stages
-from tiltrm.explore.search import adaptive_search, run_search
+from tiltrm.explore.running import run_search
+from tiltrm.explore.search import adaptive_search
 from tiltrm.solving import tune
 from tiltrm.solving.methods import Stopping, stopping_rules
 from tiltrm.solving.trajectories import Recording, follow_many, play

@@ -43,8 +43,8 @@ def add_solve(parser: argparse.ArgumentParser) -> None:
     add("--abstain", type=float, metavar="P", help="withhold answers with a confidence below P, "
         "and those that break a rule")  # fmt: skip
     add("--risk", type=float, metavar="R", help="withhold answers so that at most this share of "
-        "those given is wrong, at 95 %% confidence, if these puzzles are of the kind that the model "
-        "was calibrated on (tiltrm tune)")  # fmt: skip
+        "those given is wrong, at 95 %% confidence, if these puzzles are of the kind that the "
+        "model was calibrated on (tiltrm tune)")  # fmt: skip
     add("--untuned", action="store_true", help="the task's plan, not the one that tiltrm tune "
         "stored beside the weights")  # fmt: skip
     add("--json", action="store_true", help="one JSON object per line and puzzle, in their order")
@@ -226,7 +226,7 @@ def add_evaluate(parser: argparse.ArgumentParser) -> None:
     add("--seeds", type=int, default=5, metavar="N", help="number of noise seeds: 0, 1, ... (5)")
     add("--limit", type=int, metavar="N", help="use only the first N puzzles")
     add("--risk", type=float, nargs="+", default=[], metavar="R", help="show what becomes of the "
-        "promise that at most this share of the answers given is wrong (after tiltrm tune)")  # fmt: skip
+        "promise that at most this share of the answers given is wrong (tiltrm tune)")  # fmt: skip
     add("--reliability", type=Path, metavar="FILE", help="draw stated confidence against the share "
         "of right answers (.svg, .png)")  # fmt: skip
     add("--store", metavar="DIR", help="folder for the results (without it they are not kept)")

@@ -5,7 +5,7 @@ function of their columns and of the calibration beside the model's weights, so 
 any calibration. Proved by tests/evaluate/test_reliability.py.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from itertools import pairwise
 from typing import Any, NamedTuple
 
@@ -22,7 +22,12 @@ from tiltrm.evaluate.table import align
 from tiltrm.evaluate.titles import title
 from tiltrm.model.base import RecursiveModel
 from tiltrm.settings import HALT_ABOVE
-from tiltrm.solving.confidence import StopFeatures, calibration_of, stated_confidence
+from tiltrm.solving.confidence import (
+    Calibration,
+    StopFeatures,
+    calibration_of,
+    stated_confidence,
+)
 from tiltrm.solving.methods import Stopping, search_settings
 from tiltrm.solving.risk import rung_for
 from tiltrm.statistics import largest_share
@@ -119,8 +124,17 @@ def _reliability(
     group: Sequence[Shard], model: RecursiveModel, risks: Sequence[float]
 ) -> Reliability:
     job = group[0].job
-    features, right = stop_features(group)
-    settings, calibration = job_settings(job, model), calibration_of(model)
+    return reliability_of(
+        *stop_features(group), calibration_of(model), job_settings(job, model), risks,
+        split=job.split, title=title(job.method, identity(job)[3], job.task),
+    )  # fmt: skip
+
+
+def reliability_of(
+    features: StopFeatures, right: Tensor, calibration: Calibration | None,
+    settings: Mapping[str, Any] | None, risks: Sequence[float], *, split: str, title: str,
+) -> Reliability:  # fmt: skip
+    """The reliability of answers; `settings` None: of a method that is not adaptive."""
     same = calibration is not None and calibration.settings == settings
     if settings is None:
         stated = features.confidence.double().masked_fill(~features.valid, 0.0)
@@ -135,10 +149,7 @@ def _reliability(
         else RiskOutcome(risk, 0, 0, len(right), "the model has no calibration for these settings")
         for risk in risks
     ]  # fmt: skip
-    return Reliability(
-        job.split, title(job.method, identity(job)[3], job.task), same, bins, error, brier,
-        tuple(outcomes),
-    )  # fmt: skip
+    return Reliability(split, title, same, bins, error, brier, tuple(outcomes))
 
 
 def _bins(stated: Tensor, right: Tensor) -> tuple[ReliabilityBin, ...]:

@@ -27,7 +27,8 @@ from tiltrm.data import Puzzles
 from tiltrm.errors import DataError, SettingsError
 from tiltrm.explore.inputs import device_of
 from tiltrm.explore.plan import Adaptive, Stage, format_stages, parse_stages
-from tiltrm.explore.search import adaptive_search, run_search
+from tiltrm.explore.running import run_search
+from tiltrm.explore.search import adaptive_search
 from tiltrm.model.base import RecursiveModel, evaluations_per_step
 from tiltrm.settings import HALT_ABOVE
 from tiltrm.solving.confidence import FEWEST as FEWEST_CALIBRATED

@@ -62,8 +62,8 @@ class PartStore:
                 path.unlink()  # damaged: made again
         made = make()
         draft = path.with_suffix(".part")
-        with draft.open("wb") as file:
-            np.savez_compressed(file, **made)  # type: ignore[arg-type]
+        with draft.open("wb") as target:
+            np.savez_compressed(target, **made)  # type: ignore[arg-type]
         os.replace(draft, path)
         return made
 
