@@ -164,7 +164,9 @@ class Calibration:
             known = {name: values[name] for name in cls.__dataclass_fields__}
             curves = {
                 str(name): ConfidenceCurve(
-                    *(tuple(map(float, curve[part])) for part in ("weights", "above", "share")),
+                    tuple(map(float, curve["weights"])),
+                    tuple(map(float, curve["above"])),
+                    tuple(map(float, curve["share"])),
                     int(curve["puzzles"]),
                 )
                 for name, curve in known.pop("curves").items()

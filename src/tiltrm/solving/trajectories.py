@@ -203,12 +203,12 @@ def _hits(seen: Trajectories, stopping: Stopping) -> Array:
 def _stop(seen: Trajectories, stopping: Stopping, beta: float) -> _Stop:
     """Play one stage: the first stop of any particle, or the vote after the last step."""
     hits = _hits(seen, stopping)
-    by_particle = hits.any(1)
+    by_particle: Array = np.logical_or.reduce(hits, axis=1)
     agreed = np.zeros_like(by_particle)
     if not stopping.rules and seen.logits.shape[1] >= stopping.agree_among:
         agreed = _agreement(seen.answers) >= stopping.agree_share
     any_ = by_particle | agreed
-    decided = any_.any(1)
+    decided: Array = np.logical_or.reduce(any_, axis=1)
     last = np.where(decided, any_.argmax(1), any_.shape[1] - 1)
     rows = np.arange(len(last))
     logits = np.where(hits, seen.logits, -np.inf)[rows, :, last]
@@ -225,7 +225,8 @@ def _agreement(answers: Array) -> Array:
     for place in range(1, size):
         run = np.where(ordered[:, place] == ordered[:, place - 1], run + 1, 1)
         best = np.maximum(best, run)
-    return best / size
+    shares: Array = best / size
+    return shares
 
 
 def _vote(seen: Trajectories, last: Array, beta: float) -> Array:
@@ -237,4 +238,5 @@ def _vote(seen: Trajectories, last: Array, beta: float) -> Array:
     now = seen.answers[rows, :, last]
     mass = ((now[:, :, None] == now[:, None]) * weight[:, None]).sum(-1)
     tie = mass >= mass.max(1, keepdims=True) * (1 - 1e-6)
-    return np.where(tie, score[rows, :, last], -np.inf).argmax(1)
+    chosen: Array = np.where(tie, score[rows, :, last], -np.inf).argmax(1)
+    return chosen

@@ -274,7 +274,8 @@ class Tuner:
 
     def _succeeded(self, found: Trajectories) -> Array:
         """Which trajectories settle on a right answer: (puzzle, trajectory) bool."""
-        return (found.settled & found.right).any(-1)
+        reached: Array = np.logical_or.reduce(found.settled & found.right, axis=-1)
+        return reached
 
     def _long(
         self, rows: torch.Tensor, quiet: Trajectories, open_: Array, first: float, second: float
@@ -392,7 +393,8 @@ def _consensus(found: Trajectories) -> Array:
     trust = 1.0 / (1.0 + np.exp(-found.logits[..., -1].astype(np.float64)))
     now = found.answers[..., -1]
     mass = ((now[:, :, None] == now[:, None]) * trust[:, None]).sum(-1)
-    return now[np.arange(len(now)), mass.argmax(1)]
+    agreed: Array = now[np.arange(len(now)), mass.argmax(1)]
+    return agreed
 
 
 def _best_noises(share: dict[float, Array]) -> tuple[float, float]:
@@ -494,7 +496,7 @@ class PlanSearch:
                 for value in values:
                     changed = list(getattr(shape, name))
                     changed[group] = value
-                    yield shape._replace(**{name: tuple(changed)})
+                    yield shape._replace(**{name: tuple(changed)})  # type: ignore[arg-type]
         for loud in range(4) if len(self.noises) > 1 else ():
             yield shape._replace(loud=loud)
         for above in range(len(self.thresholds)):
