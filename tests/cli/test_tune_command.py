@@ -1,5 +1,6 @@
 """tiltrm tune: what it stores, who uses it, what it says, and bad input in one sentence."""
 
+import importlib.util
 import json
 from pathlib import Path
 from typing import Any
@@ -15,7 +16,7 @@ from tiltrm.model.trm import TRM
 from tiltrm.solving import build_search
 from tiltrm.solving.plans import TunedPlan
 from tiltrm.solving.trajectories import Played
-from tiltrm.solving.tune import Checked, FrontierPoint, Tuner, Tuning
+from tiltrm.solving.tune import Checked, PlanPoint, Tuner, Tuning
 
 PLAN = Adaptive(parse_stages("1x3 2x2*2"), noise=0.2, beta=1.0, symmetric_views=True)
 
@@ -23,7 +24,7 @@ PLAN = Adaptive(parse_stages("1x3 2x2*2"), noise=0.2, beta=1.0, symmetric_views=
 def tuning(*, kept: bool = True) -> Tuning:
     return Tuning(
         TunedPlan(PLAN, 1.5), kept, "labels", 20, Played(0.9, 0.1, 50.0), Checked(20, 18, 51.0),
-        Checked(20, 16, 80.0), 12345, (FrontierPoint(40.0, 0.8, "1x3", 1.5),), None,
+        Checked(20, 16, 80.0), 12345, (PlanPoint(40.0, 0.8, "1x3", 1.5),), None,
     )  # fmt: skip
 
 
@@ -41,8 +42,13 @@ def test_the_result_is_stored_said_and_used(
     tiltrm: Any, folder: Path, data: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(Tuner, "run", lambda self: tuning())
-    code, out, _ = tiltrm("tune", "--model", folder, "--data", data, "--evaluations", 200_000)
+    picture = () if importlib.util.find_spec("matplotlib") is None else (
+        "--picture", data.with_suffix(".svg"))  # fmt: skip
+    code, out, _ = tiltrm(
+        "tune", "--model", folder, "--data", data, "--evaluations", 200_000, *picture
+    )
     assert code == 0
+    assert not picture or "<svg" in data.with_suffix(".svg").read_text()
     assert "frontier on 20 puzzles, right by labels" in out
     assert "chosen: 1x3 2x2*2; noise 0.2, beta 1, symmetric views" in out
     assert "90.00% right at 51.0 evaluations; the task's own plan: 80.00% right" in out

@@ -17,7 +17,7 @@ from tiltrm.explore.running import run_search
 from tiltrm.explore.search import adaptive_search
 from tiltrm.solving import tune
 from tiltrm.solving.methods import Stopping, stopping_rules
-from tiltrm.solving.trajectories import Recording, follow_many, play
+from tiltrm.solving.trajectories import PlanRecording, follow_many, play
 from tiltrm.solving.tune import AGREEMENT, LABELS, RULES, Tuner
 from tiltrm.solving.tune_store import PartStore
 from tiltrm.tasks.base import TaskDefaults
@@ -73,7 +73,7 @@ def test_a_played_plan_is_the_real_one_in_the_mean() -> None:
     quiet = follow_many(MODEL, TASK, many.questions, which=range(1), steps=24, noise=0.0, **common)
     noisy = follow_many(MODEL, TASK, many.questions, which=range(9), steps=12, noise=0.3, **common)
     count = len(many)
-    recording = Recording(
+    recording = PlanRecording(
         quiet, {0.3: noisy}, {0.3: np.full(count, 9)}, np.arange(count), np.ones(count), 3, False
     )
     plan = Adaptive(parse_stages("1x4 4x6 4x6"), noise=0.3, beta=0.25)

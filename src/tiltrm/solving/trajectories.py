@@ -30,7 +30,7 @@ MOST = 128  # trajectories of a puzzle that have symmetries of their own
 Array = np.ndarray[Any, Any]
 
 
-class Trajectories(NamedTuple):
+class TrajectoryRecord(NamedTuple):
     """Several trajectories of every puzzle: (puzzle, trajectory, step) each."""
 
     logits: Array  # float32 halt logits
@@ -38,9 +38,9 @@ class Trajectories(NamedTuple):
     valid: Array  # bool: the answer keeps the rules
     right: Array  # bool: the answer is the label; False without labels
 
-    def part(self, *index: Any) -> "Trajectories":
+    def part(self, *index: Any) -> "TrajectoryRecord":
         """Indexed alike."""
-        return Trajectories(*(values[index] for values in self))
+        return TrajectoryRecord(*(values[index] for values in self))
 
     @property
     def settled(self) -> Array:
@@ -49,15 +49,15 @@ class Trajectories(NamedTuple):
         return np.concatenate((np.zeros_like(same[..., :1]), same), -1)
 
 
-def join(parts: Sequence[Trajectories], axis: int) -> Trajectories:
+def join(parts: Sequence[TrajectoryRecord], axis: int) -> TrajectoryRecord:
     """The trajectories of several records, end to end."""
-    return Trajectories(*(np.concatenate(values, axis) for values in zip(*parts, strict=True)))
+    return TrajectoryRecord(*(np.concatenate(values, axis) for values in zip(*parts, strict=True)))
 
 
 def follow_many(
     model: RecursiveModel, task: Task, tokens: Tensor, labels: Tensor | None, *, which: range,
     steps: int, noise: float, symmetric: bool, seed: int,
-) -> Trajectories:  # fmt: skip
+) -> TrajectoryRecord:  # fmt: skip
     """The trajectories numbered `which` of every puzzle.
 
     Each has its own noise, and with `symmetric` sees the puzzle under a symmetry of its own.
@@ -75,7 +75,7 @@ def follow_many(
         own = every.part(1 + slots.cpu() % MOST).on(device, model.vocabulary)
     weights = _hash_weights(task.cells).to(device)
 
-    def run(part: slice) -> Trajectories:
+    def run(part: slice) -> TrajectoryRecord:
         puzzles = tokens[part].to(device)
         known = None if labels is None else labels[part].to(device)[:, None]
         problem = make_problem(model, puzzles, len(which), seed=seed)._replace(particles=slots)
@@ -89,7 +89,7 @@ def follow_many(
             right = torch.zeros_like(valid) if known is None else exactly_right(answers, known)
             number = (answers.long() * weights).sum(-1)
             found.append((info.context.halt_logit().float(), number, valid, right))
-        return Trajectories(
+        return TrajectoryRecord(
             *(torch.stack(column, -1).cpu().numpy() for column in zip(*found, strict=True))
         )
 
@@ -105,11 +105,11 @@ def _hash_weights(cells: int) -> Tensor:
 
 
 @dataclass(frozen=True)
-class Recording:
+class PlanRecording:
     """Everything that was recorded of the puzzles that a plan is chosen on."""
 
-    quiet: Trajectories  # one trajectory without noise of every puzzle
-    noisy: dict[float, Trajectories]  # by noise: of the puzzles at `rows`, padded
+    quiet: TrajectoryRecord  # one trajectory without noise of every puzzle
+    noisy: dict[float, TrajectoryRecord]  # by noise: of the puzzles at `rows`, padded
     counts: dict[float, Array]  # by noise: (row,) trajectories that were recorded
     rows: Array  # (puzzle,) the row in `noisy`; -1 for a puzzle that was recorded without noise
     weight: Array  # (puzzle,) how many puzzles it stands for
@@ -125,7 +125,7 @@ class Played(NamedTuple):
     evaluations: float
 
 
-def play(recording: Recording, plan: Adaptive, stopping: Stopping) -> list[Played]:
+def play(recording: PlanRecording, plan: Adaptive, stopping: Stopping) -> list[Played]:
     """The outcome after every stage, had it been the last."""
     count = len(recording.quiet.logits)
     right, spent = np.zeros(count, bool), np.zeros(count)
@@ -146,9 +146,9 @@ def play(recording: Recording, plan: Adaptive, stopping: Stopping) -> list[Playe
 
 
 def _stage_view(
-    recording: Recording, open_: Array, number: int, stage: Stage, noise: float,
+    recording: PlanRecording, open_: Array, number: int, stage: Stage, noise: float,
     used: dict[float, int], done: int,
-) -> Trajectories:  # fmt: skip
+) -> TrajectoryRecord:  # fmt: skip
     """The trajectories of a stage: (open puzzle, particle, step).
 
     Without symmetric views the first particle is the quiet one, which continues.
@@ -170,8 +170,8 @@ def _stage_view(
 
 
 def _fresh(
-    recording: Recording, open_: Array, noise: float, first: int, count: int, steps: int
-) -> Trajectories:
+    recording: PlanRecording, open_: Array, noise: float, first: int, count: int, steps: int
+) -> TrajectoryRecord:
     """`count` noisy trajectories of every open puzzle, from the one numbered `first` on.
 
     A puzzle that needs no noise was recorded without: its quiet trajectory stands for all.
@@ -192,7 +192,7 @@ class _Stop(NamedTuple):
     right: Array  # (puzzle,) bool
 
 
-def _hits(seen: Trajectories, stopping: Stopping) -> Array:
+def _hits(seen: TrajectoryRecord, stopping: Stopping) -> Array:
     """Whether a particle may stop the puzzle: (puzzle, particle, step)."""
     if stopping.rules:
         return seen.valid
@@ -200,7 +200,7 @@ def _hits(seen: Trajectories, stopping: Stopping) -> Array:
     return hit & seen.settled if stopping.settled else hit
 
 
-def _stop(seen: Trajectories, stopping: Stopping, beta: float) -> _Stop:
+def _stop(seen: TrajectoryRecord, stopping: Stopping, beta: float) -> _Stop:
     """Play one stage: the first stop of any particle, or the vote after the last step."""
     hits = _hits(seen, stopping)
     by_particle: Array = np.logical_or.reduce(hits, axis=1)
@@ -229,7 +229,7 @@ def _agreement(answers: Array) -> Array:
     return shares
 
 
-def _vote(seen: Trajectories, last: Array, beta: float) -> Array:
+def _vote(seen: TrajectoryRecord, last: Array, beta: float) -> Array:
     """The particle that the weighted vote chooses at the step `last`: (puzzle,)."""
     rows = np.arange(len(last))
     score = -np.logaddexp(0.0, -seen.logits.astype(np.float64))

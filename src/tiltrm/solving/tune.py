@@ -37,9 +37,9 @@ from tiltrm.solving.methods import AdaptivePlan, Stopping, adaptive_plan, stoppi
 from tiltrm.solving.plans import TunedPlan, plan_views
 from tiltrm.solving.trajectories import (
     Array,
+    PlanRecording,
     Played,
-    Recording,
-    Trajectories,
+    TrajectoryRecord,
     follow_many,
     join,
     play,
@@ -72,7 +72,7 @@ class Checked(NamedTuple):
     evaluations: float  # per puzzle
 
 
-class FrontierPoint(NamedTuple):
+class PlanPoint(NamedTuple):
     """A plan that no other beats, played on the recordings."""
 
     evaluations: float
@@ -93,7 +93,7 @@ class Tuning:
     checked: Checked
     untuned: Checked
     evaluations: int  # spent on all of this
-    frontier: tuple[FrontierPoint, ...]
+    frontier: tuple[PlanPoint, ...]
     calibration: Calibration | None
 
     def as_mapping(self) -> dict[str, Any]:
@@ -200,7 +200,7 @@ class Tuner:
 
     def _trajectories(
         self, name: str, rows: torch.Tensor, which: range, steps: int, noise: float
-    ) -> Trajectories:
+    ) -> TrajectoryRecord:
         """Recorded in parts of bounded cost."""
         cost = len(which) * steps * self.per_step
         size = max(1, int(self.part_size / cost))
@@ -214,7 +214,7 @@ class Tuner:
 
     def _part(
         self, name: str, rows: torch.Tensor, which: range, steps: int, noise: float
-    ) -> Trajectories:
+    ) -> TrajectoryRecord:
         def make() -> Arrays:
             known = None if self.labels is None else self.labels[rows]
             symmetric = self.symmetric and name != "quiet" and not name.startswith("quiet-")
@@ -223,9 +223,9 @@ class Tuner:
                 noise=noise, symmetric=symmetric, seed=self.seed,
             )._asdict()  # fmt: skip
 
-        return Trajectories(**self.store.part(name, make))
+        return TrajectoryRecord(**self.store.part(name, make))
 
-    def _record(self) -> Recording:
+    def _record(self) -> PlanRecording:
         """The recordings that plans are played on."""
         rows = self._quiet_rows()
         quiet = self._trajectories("quiet", rows, range(1), QUIET, 0.0)
@@ -252,15 +252,18 @@ class Tuner:
         first, second = _best_noises(share) if share else (noises[-1], noises[-1])
         return self._long(rows, quiet, open_, first, second)
 
-    def _easy(self, quiet: Trajectories) -> Array:
+    def _easy(self, quiet: TrajectoryRecord) -> Array:
         """Puzzles that one trajectory without noise settles soon: (puzzle,) bool."""
         sure = _sure_logit(quiet)
         fine = quiet.settled & quiet.right & (quiet.logits > sure)
         return fine[:, 0, :EASY_BY].any(-1) & quiet.right[:, 0, -1]
 
     def _judged(
-        self, found: Trajectories, rows: Array | None = None, quiet: Trajectories | None = None
-    ) -> Trajectories:
+        self,
+        found: TrajectoryRecord,
+        rows: Array | None = None,
+        quiet: TrajectoryRecord | None = None,
+    ) -> TrajectoryRecord:
         """With `right` as the judge says it."""
         if self.judge == LABELS:
             return found
@@ -272,14 +275,14 @@ class Tuner:
         agreed = _consensus(everyone)
         return found._replace(right=found.answers == agreed[:, None, None])
 
-    def _succeeded(self, found: Trajectories) -> Array:
+    def _succeeded(self, found: TrajectoryRecord) -> Array:
         """Which trajectories settle on a right answer: (puzzle, trajectory) bool."""
         reached: Array = np.logical_or.reduce(found.settled & found.right, axis=-1)
         return reached
 
     def _long(
-        self, rows: torch.Tensor, quiet: Trajectories, open_: Array, first: float, second: float
-    ) -> Recording:
+        self, rows: torch.Tensor, quiet: TrajectoryRecord, open_: Array, first: float, second: float
+    ) -> PlanRecording:
         """Many trajectories of the open puzzles, fewer where they succeed."""
         budget = SPENT["long"] * self.budget
         block_cost = BLOCK * LONG * self.per_step
@@ -290,12 +293,12 @@ class Tuner:
             weight[taken] = len(open_) / len(taken)
         place = np.full(len(rows), -1)
         place[taken] = np.arange(len(taken))
-        noisy: dict[float, Trajectories] = {}
+        noisy: dict[float, TrajectoryRecord] = {}
         counts: dict[float, Array] = {}
         successes = np.zeros(len(taken), int)
         left = budget
         for noise in dict.fromkeys((first, second)) if len(taken) else ():
-            blocks: list[Trajectories] = []
+            blocks: list[TrajectoryRecord] = []
             count = np.zeros(len(taken), int)
             for begin in range(0, MOST, BLOCK):
                 need = np.flatnonzero(successes < ENOUGH) if begin or noise != first else (
@@ -316,7 +319,7 @@ class Tuner:
             if noise != first:  # of easier puzzles only the first noise was recorded
                 recorded, count = _filled(recorded, count, noisy[first], counts[first])
             noisy[noise], counts[noise] = recorded, count
-        return Recording(quiet, noisy, counts, place, weight, self.per_step, self.symmetric)
+        return PlanRecording(quiet, noisy, counts, place, weight, self.per_step, self.symmetric)
 
     def _check(self, plans: dict[str, AdaptivePlan]) -> dict[str, Arrays]:
         """Run the plans on the puzzles that check, until the budget is spent."""
@@ -382,13 +385,13 @@ def _key(plan: AdaptivePlan) -> str:
     return hashlib.sha256(json.dumps(plan.settings(), sort_keys=True).encode()).hexdigest()[:8]
 
 
-def _sure_logit(quiet: Trajectories) -> float:
+def _sure_logit(quiet: TrajectoryRecord) -> float:
     """A halt logit that a quarter of the right answers do not reach."""
     logits = quiet.logits[..., -1][quiet.right[..., -1]]
     return float(np.quantile(logits, 0.25)) if len(logits) else math.inf
 
 
-def _consensus(found: Trajectories) -> Array:
+def _consensus(found: TrajectoryRecord) -> Array:
     """The answer with most of the halting head's trust at the last step: (puzzle,)."""
     trust = 1.0 / (1.0 + np.exp(-found.logits[..., -1].astype(np.float64)))
     now = found.answers[..., -1]
@@ -408,7 +411,7 @@ def _best_noises(share: dict[float, Array]) -> tuple[float, float]:
     return first, second if share[second][hard].any() else first
 
 
-def _spread(part: Trajectories, rows: Array, count: int) -> Trajectories:
+def _spread(part: TrajectoryRecord, rows: Array, count: int) -> TrajectoryRecord:
     """The trajectories of some puzzles among all; those of the others are never looked at."""
 
     def full(values: Array) -> Array:
@@ -416,12 +419,12 @@ def _spread(part: Trajectories, rows: Array, count: int) -> Trajectories:
         out[rows] = values
         return out
 
-    return Trajectories(*map(full, part))
+    return TrajectoryRecord(*map(full, part))
 
 
 def _filled(
-    own: Trajectories, count: Array, other: Trajectories, others: Array
-) -> tuple[Trajectories, Array]:
+    own: TrajectoryRecord, count: Array, other: TrajectoryRecord, others: Array
+) -> tuple[TrajectoryRecord, Array]:
     """The records, with those at another noise of the puzzles that have none of their own."""
     size = min(own.logits.shape[1], other.logits.shape[1])
     missing = np.flatnonzero(count == 0)
@@ -447,7 +450,7 @@ class Shape(NamedTuple):
 class PlanSearch:
     """Coordinate descent over plans, each played on the recordings; deterministic."""
 
-    def __init__(self, recording: Recording, model: RecursiveModel, *, rules: bool) -> None:
+    def __init__(self, recording: PlanRecording, model: RecursiveModel, *, rules: bool) -> None:
         self.recording, self.model, self.rules = recording, model, rules
         self.noises = list(recording.noisy) or [0.0]
         self.unit = 48 * recording.per_step
@@ -463,18 +466,18 @@ class PlanSearch:
         found = max((self._climb(start) for start in starts), key=self._worth)
         return self._plan(found), self._played(found)[-1]
 
-    def frontier(self) -> tuple[FrontierPoint, ...]:
+    def frontier(self) -> tuple[PlanPoint, ...]:
         """The plans that no other beats, the cheapest first; beginnings of plans count too."""
         points = sorted(
             (outcome.evaluations, -outcome.right, stages, above, number)
             for (stages, _, _, above), outcomes in self.tried.items()
             for number, outcome in enumerate(outcomes, 1)
         )
-        found: list[FrontierPoint] = []
+        found: list[PlanPoint] = []
         for evaluations, lost, stages, above, number in points:
             if not found or -lost > found[-1].right:
                 begun = _beginning(stages, number)
-                found.append(FrontierPoint(evaluations, -lost, begun, above))
+                found.append(PlanPoint(evaluations, -lost, begun, above))
         return tuple(found)
 
     def _climb(self, shape: Shape) -> Shape:
@@ -538,7 +541,7 @@ def _beginning(stages: str, number: int) -> str:
     return format_stages(parse_stages(stages)[:number])
 
 
-def _thresholds(quiet: Trajectories, model: RecursiveModel) -> list[float]:
+def _thresholds(quiet: TrajectoryRecord, model: RecursiveModel) -> list[float]:
     """Halt logits to choose among: low quantiles of those of right answers, and the usual one."""
     right = quiet.logits[..., -1][quiet.right[..., -1]]
     usual = Stopping.of(model).halt_above
