@@ -19,6 +19,7 @@ from tiltrm.explore import algorithm, cloud, explore, guides, running
 from tiltrm.explore.plan import Adaptive, Stage
 from tiltrm.model.trm import TRM
 from tiltrm.solving import plan_views, solve
+from tiltrm.solving.confidence import StopFeatures
 from tiltrm.tasks import Maze
 
 from .toys import TASK, Countdown, Wells, a_job
@@ -127,7 +128,11 @@ def test_adaptive_is_solve(model: Wells, puzzles: Puzzles, monkeypatch: pytest.M
             model, puzzles.questions, seed=7, particles=4, outer_steps=30, rules=rules, **above
         )  # fmt: skip
         assert torch.equal(found["evaluations"], solution.evaluations)
-        assert torch.equal(found["confidence"], solution.confidence)
+        told = StopFeatures(
+            found["decided_by"], found["confidence"], found["halt_probability"],
+            found["outer_steps"], found["valid"],
+        )  # fmt: skip
+        assert torch.equal(told.own().float(), solution.confidence)  # shards keep the rule's own
         assert tuple(found["decided_by"]) == solution.decided_by
         assert torch.equal(found["exact"], (solution.answers == puzzles.labels()).all(-1))
     assert "rules" in solution.decided_by

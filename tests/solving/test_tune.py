@@ -96,6 +96,7 @@ def test_a_plan_is_chosen_with_and_without_labels(tmp_path: Path, judge: str) ->
     assert found.judge == judge
     assert found.kept
     assert found.checked.right >= found.untuned.right
+    assert found.checked.right > 0
     if judge != AGREEMENT:
         assert found.checked.right == found.checked.puzzles  # the task's plan is too quiet
         assert found.untuned.right < found.untuned.puzzles

@@ -132,7 +132,9 @@ def words(found: Tuning, stored: str) -> str:
     if found.calibration is None:
         lines.append("  confidence not calibrated: too few puzzles, or no judge of single answers")
     if stored:
-        lines.append(f"  stored in {stored}; solve, evaluate and serve use it from now on")
+        which = "stored" if found.kept else "calibration of the task's plan stored"
+        if found.kept or found.calibration is not None:
+            lines.append(f"  {which} in {stored}; solve, evaluate and serve use it from now on")
     return "\n".join(lines)
 
 

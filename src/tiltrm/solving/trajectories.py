@@ -73,7 +73,6 @@ def follow_many(
     if symmetric:
         every = views(task, MOST + 1, seed=seed, again=True)  # the identity first
         own = every.part(1 + slots.cpu() % MOST).on(device, model.vocabulary)
-    weights = _hash_weights(task.cells).to(device)
 
     def run(part: slice) -> TrajectoryRecord:
         puzzles = tokens[part].to(device)
@@ -87,8 +86,8 @@ def follow_many(
             answers = info.context.answers
             valid = task.is_solved(puzzles[:, None], answers)
             right = torch.zeros_like(valid) if known is None else exactly_right(answers, known)
-            number = (answers.long() * weights).sum(-1)
-            found.append((info.context.halt_logit().float(), number, valid, right))
+            logit = info.context.halt_logit().float()
+            found.append((logit, answer_numbers(answers), valid, right))
         return TrajectoryRecord(
             *(torch.stack(column, -1).cpu().numpy() for column in zip(*found, strict=True))
         )
@@ -98,10 +97,14 @@ def follow_many(
         return join(in_chunks(len(tokens), size, run), 0)
 
 
-def _hash_weights(cells: int) -> Tensor:
-    """Random odd numbers; a sum of answers times these stands for the answer, modulo 2^64."""
+def answer_numbers(answers: Tensor) -> Tensor:
+    """A number for every answer, equal for equal answers: (..., cell) -> (...) int64.
+
+    A sum of tokens times random odd numbers, modulo 2^64.
+    """
     generator = torch.Generator().manual_seed(0x7469)
-    return torch.randint(-(2**62), 2**62, (cells,), generator=generator) * 2 + 1
+    weights = torch.randint(-(2**62), 2**62, (answers.shape[-1],), generator=generator) * 2 + 1
+    return (answers.long() * weights.to(answers.device)).sum(-1)
 
 
 @dataclass(frozen=True)

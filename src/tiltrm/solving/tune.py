@@ -40,6 +40,7 @@ from tiltrm.solving.trajectories import (
     PlanRecording,
     Played,
     TrajectoryRecord,
+    answer_numbers,
     follow_many,
     join,
     play,
@@ -333,6 +334,9 @@ class Tuner:
                 made = self.store.part(
                     f"check-{name}-{first}-{_key(plan)}", lambda p=plan, r=rows: self._solve(p, r)  # type: ignore[misc]
                 )  # fmt: skip
+                if self.judge == AGREEMENT:
+                    noise = plans["tuned"].plan.noise
+                    made = {**made, "right": made["answer"] == self._agreed(rows, first, noise)}
                 parts[name].append(made)
                 self.spent += int(made["evaluations"].sum())
                 self.tick(self.spent)
@@ -340,6 +344,11 @@ class Tuner:
             name: {column: np.concatenate([p[column] for p in found]) for column in found[0]}
             for name, found in parts.items()
         }
+
+    def _agreed(self, rows: torch.Tensor, first: int, noise: float) -> Array:
+        """The answers on which noisy trajectories agree, as numbers: (puzzle,)."""
+        found = self._part(f"agreed-{first}-{noise:g}", rows, range(BLOCK), PROBED, noise)
+        return _consensus(found)
 
     def _solve(self, own: AdaptivePlan, rows: torch.Tensor) -> Arrays:
         """The columns of real runs, with the confidence as the stopping rule sees it."""
@@ -357,13 +366,11 @@ class Tuner:
             "halt_probability": found.halt_probability.numpy(),
             "outer_steps": found.outer_steps.numpy(), "evaluations": found.evaluations.numpy(),
             "valid": valid.numpy(), "right": right.numpy(),
+            "answer": answer_numbers(found.answers).numpy(),
         }  # fmt: skip
 
     def _score(self, results: Arrays) -> Checked:
-        """Without labels and rules, a decided answer counts as right."""
         right = results["right"]
-        if self.judge == AGREEMENT:
-            right = results["decided_by"] != "budget"
         return Checked(len(right), int(right.sum()), float(results["evaluations"].mean()))
 
     def _calibration(self, results: Arrays, own: AdaptivePlan) -> Calibration | None:
