@@ -7,7 +7,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tiltrm.statistics import auroc, calibration_error
+from tiltrm.statistics import auroc, calibration_error, largest_share, trials_needed
 
 SCORES = st.lists(st.tuples(st.integers(-3, 3), st.booleans()), min_size=1, max_size=30)
 CHANCES = st.lists(
@@ -56,3 +56,20 @@ def test_calibration_of_a_sure_and_a_wrong_judge() -> None:
     right = torch.tensor([True, False, True, False])
     assert calibration_error(right.float(), right) == 0
     assert calibration_error(1 - right.float(), right) == 1
+
+
+def test_the_bound_on_a_share_is_that_of_clopper_and_pearson() -> None:
+    """Against the closed form without cases, tables, and its own definition."""
+    assert largest_share(0, 500) == pytest.approx(1 - 0.05 ** (1 / 500))
+    assert largest_share(2, 20) == pytest.approx(0.2826, abs=1e-4)  # scipy.stats.beta.ppf
+    assert largest_share(0, 0) == largest_share(7, 7) == 1.0
+    bound = largest_share(3, 200)
+    few = sum(math.comb(200, k) * bound**k * (1 - bound) ** (200 - k) for k in range(4))
+    assert few == pytest.approx(0.05)
+
+
+def test_trials_needed_are_just_enough() -> None:
+    for risk in (0.01, 0.001, 0.0005):
+        needed = trials_needed(risk)
+        assert largest_share(0, needed) <= risk < largest_share(0, needed - 1)
+    assert [trials_needed(risk) for risk in (0.01, 0.001, 0.0005)] == [299, 2995, 5990]

@@ -1,7 +1,8 @@
-"""Quality of scores and probabilities: AUROC and calibration error."""
+"""Quality of scores and probabilities: AUROC, calibration error, a bound on a share."""
 
 import math
 
+import numpy as np
 from torch import Tensor
 
 
@@ -32,3 +33,35 @@ def calibration_error(probability: Tensor, positive: Tensor, bins: int = 10) -> 
     gap = probability.new_zeros(bins)
     gap.index_add_(0, which, probability - positive.double())
     return float(gap.abs().sum()) / max(1, positive.numel())
+
+
+def at_most(cases: int, of: int, share: float) -> float:
+    """Probability of at most `cases` successes in `of` independent trials with this share."""
+    if share >= 1.0:
+        return float(cases >= of)
+    count = np.arange(min(cases, of) + 1)
+    rise = np.log(of - count[:-1]) - np.log(count[1:])  # of the logarithms of binomial coefficients
+    ways = np.concatenate(([0.0], rise.cumsum()))
+    terms = ways + count * math.log(share) + (of - count) * math.log1p(-share)
+    return float(np.exp(terms).sum())
+
+
+def largest_share(cases: int, of: int, confidence: float = 0.95) -> float:
+    """The one-sided upper Clopper-Pearson bound of a share, from `cases` found among `of`.
+
+    If the true share were higher, so few cases would have had a probability below
+    1 - confidence. 1 where nothing was counted. Proved by tests/test_statistics.py.
+    """
+    if cases >= of:
+        return 1.0
+    low, high = cases / of, 1.0
+    for _ in range(60):
+        middle = (low + high) / 2
+        possible = at_most(cases, of, middle) > 1.0 - confidence
+        low, high = (middle, high) if possible else (low, middle)
+    return high
+
+
+def trials_needed(share: float, confidence: float = 0.95) -> int:
+    """The fewest trials without a single case that bound a share by `share`."""
+    return math.ceil(math.log(1.0 - confidence) / math.log1p(-share))

@@ -33,7 +33,9 @@ def data(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
 def test_the_table(tiltrm: Any, folder: str, data: dict[str, Path]) -> None:
     code, out, err = tiltrm("evaluate", "--model", folder, "--data", data["test"], *SMALL)
     assert (code, err) == (0, "")
-    rows, tests = out.split("\n\n")
+    rows, tests, reliability = out.split("\n\n")
+    assert "adaptive, 3 steps: confidence not calibrated" in reliability
+    assert "Brier score" in reliability
     methods = ["deterministic", "unguided", "guided", "adaptive"]
     named = [line.split()[:2] for line in rows.splitlines()[1:5]]
     assert named == [["test", f"{method},"] for method in methods]

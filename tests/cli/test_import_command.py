@@ -35,7 +35,7 @@ def test_a_checkpoint_of_another_code(tiltrm: Any, tmp_path: Path, name: str) ->
     assert "TRM for sudoku" in out
     assert "note: read from a checkpoint of" in out
     assert f"written to {tmp_path / 'copy'} in " in out
-    assert f"next: tiltrm calibrate --model {tmp_path / 'copy'} --data VAL --write" in out
+    assert f"next: tiltrm tune --model {tmp_path / 'copy'} --data PUZZLES" in out
     original, copy = load(FIXTURES / name), load(tmp_path / "copy")
     assert copy.import_notes == original.import_notes
     for weight, same in zip(original.parameters(), copy.parameters(), strict=True):

@@ -34,11 +34,14 @@ SCORES = torch.tensor(
 TUBE = torch.tensor([[4, 3], [0, 0], [4, 1]])
 
 
+HALTED = torch.tensor([True, False, True])
+
+
 def recorded() -> CloudRecord:
     answers = LAST[:, None].repeat(1, 3, 1, 1)
     answers[:, 0] = 0  # no puzzle has settled at the first step
     answers[1, 1, 0] = 0  # and the second puzzle not at the second either
-    return CloudRecord({"halting": SCORES}, answers.to(torch.uint8), torch.arange(3))
+    return CloudRecord({"halting": SCORES}, answers.to(torch.uint8), torch.arange(3), HALTED)
 
 
 def statistics(record: CloudRecord, labels: Tensor | None = None) -> CloudStatistics:
@@ -57,7 +60,10 @@ def test_signals_by_hand() -> None:
     """Of its two pairs each last cloud wins 1.5, 0 and 0.5; the noise-free particle is in none."""
     sums = statistics(recorded()).bootstrap.replicate_sums()[0].tolist()
     settled, recovered, rolled, survived, pairs, won, count = 2, 2 / 3, 8, 4, 6, 2.0, 3
-    assert sums[1:] == pytest.approx([settled, recovered, rolled, survived, pairs, won, count])
+    checked, valid, borrowed, halted = 3, 3, 0, 2  # no other puzzle is in a chunk of one
+    assert sums[1:] == pytest.approx(
+        [settled, recovered, rolled, survived, pairs, won, checked, valid, borrowed, halted, count]
+    )
 
 
 def test_the_mass_that_a_whole_run_moves_by_hand() -> None:
@@ -77,14 +83,16 @@ def test_the_mass_that_a_whole_run_moves_by_hand() -> None:
     apart = torch.softmax(0.5 * total[0].double(), -1)
     assert moved(total)[0] < float((apart - 1 / 3).abs().sum()) / 2 - 0.1
     answers = recorded().answers[:, -1:].repeat(1, 60, 1, 1)
-    long = CloudRecord({"halting": SCORES[:, -1:].repeat(1, 60, 1)}, answers, torch.arange(3))
+    long = CloudRecord(
+        {"halting": SCORES[:, -1:].repeat(1, 60, 1)}, answers, torch.arange(3), HALTED
+    )
     wanted = sum(moved(60 * SCORES[:, -1, 1:]))  # recorded to its end
     assert float(statistics(long).bootstrap.replicate_sums()[0][0]) == pytest.approx(wanted)
 
 
 def test_one_step_settles_nothing() -> None:
     record = recorded()
-    short = CloudRecord({"halting": SCORES[:, -1:]}, record.answers[:, -1:], record.keys)
+    short = CloudRecord({"halting": SCORES[:, -1:]}, record.answers[:, -1:], record.keys, HALTED)
     assert statistics(short).bootstrap.replicate_sums()[0][1:3].tolist() == [0, 0]
 
 

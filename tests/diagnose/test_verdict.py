@@ -60,7 +60,7 @@ def sample(moved: list[float]) -> Bootstrap:
     count = len(moved)
     one = torch.ones(count)
     found = Bootstrap()
-    signals = Signals(torch.tensor(moved).double(), one, one, one, one, 0 * one, 0 * one)
+    signals = Signals(torch.tensor(moved).double(), one, one, one, one, *[0 * one] * 5, one)
     found.add(torch.arange(count), signals.vector())
     return found
 
@@ -77,7 +77,7 @@ def test_certainty_falls_near_the_limit_and_with_few_puzzles() -> None:
 
 def test_the_plain_sums_come_first() -> None:
     assert sample([0.1, 0.2]).replicate_sums()[0].tolist() == pytest.approx(
-        [0.3, 2, 2, 2, 2, 0, 0, 2]
+        [0.3, 2, 2, 2, 2, 0, 0, 0, 0, 0, 2, 2]
     )
 
 
@@ -88,7 +88,7 @@ def test_a_quieter_noise_is_suggested_where_this_one_is_too_loud() -> None:
     assert judge(sample([0.3] * 5), 0.3, 0.25, {0.3: 0.89}, None).suggested["noise"] is None
     assert judge(sample([0.3] * 5), 0.3, 0.25, {0.3: 0.9}, None).suggested["noise"] == 0.3
     one = torch.ones(5)
-    lost = Signals(0.3 * one, one, 0 * one, one, one, 0 * one, 0 * one)
+    lost = Signals(0.3 * one, one, 0 * one, one, one, *[0 * one] * 5, one)
     unstable = Bootstrap()
     unstable.add(torch.arange(5), lost.vector())
     stays = {0.1: 1.0, 0.2: 1.0, 0.3: 1.0, 0.5: 1.0}  # in the tube, but not to the same answer

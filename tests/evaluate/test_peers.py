@@ -1,5 +1,6 @@
 """The methods give what the solver gives, whatever fold or chunk a puzzle is in."""
 
+import dataclasses
 import math
 from collections.abc import Mapping
 from typing import Any
@@ -18,6 +19,7 @@ from tiltrm.explore import algorithm, cloud, explore, guides, running
 from tiltrm.explore.plan import Adaptive, Stage
 from tiltrm.model.trm import TRM
 from tiltrm.solving import plan_views, solve
+from tiltrm.solving.confidence import StopFeatures
 from tiltrm.tasks import Maze
 
 from .toys import TASK, Countdown, Wells, a_job
@@ -29,6 +31,7 @@ SMALL: dict[str, dict[str, Any]] = {
     "ptrm": {"particles": 6, "outer_steps": 6, "noise": 0.5, "by_step": True},
     "halt_first": {"particles": 3, "noise": 0.5, "outer_steps": 9, "halt_above": 3.0},
     "symmetry": {"copies": 3, "outer_steps": 3},
+    "c_voting": {"particles": 3, "noise": 0.5, "outer_steps": 3},
     "adaptive": {"stages": [[1, 2], [4, 5]], "halt_above": 3.0},
     "adaptive_rules": {"stages": [[1, 2], [4, 5]]},
 }
@@ -125,7 +128,11 @@ def test_adaptive_is_solve(model: Wells, puzzles: Puzzles, monkeypatch: pytest.M
             model, puzzles.questions, seed=7, particles=4, outer_steps=30, rules=rules, **above
         )  # fmt: skip
         assert torch.equal(found["evaluations"], solution.evaluations)
-        assert torch.equal(found["confidence"], solution.confidence)
+        told = StopFeatures(
+            found["decided_by"], found["confidence"], found["halt_probability"],
+            found["outer_steps"], found["valid"],
+        )  # fmt: skip
+        assert torch.equal(told.own().float(), solution.confidence)  # shards keep the rule's own
         assert tuple(found["decided_by"]) == solution.decided_by
         assert torch.equal(found["exact"], (solution.answers == puzzles.labels()).all(-1))
     assert "rules" in solution.decided_by
@@ -224,3 +231,22 @@ def test_what_the_growing_clouds_are_asked_with(
     assert seen.pop()[1] is guide
     columns(model, puzzles, "halt_first")
     assert (seen[0][0].beta, seen[0][0].resample_below) == (0.0, 0.0)
+
+
+def test_c_voting_is_the_most_confident_of_random_starts(toy: TRM, puzzles: Puzzles) -> None:
+    """Against the trajectories one by one: noise on the first state only, then the best mean."""
+    found = columns(toy, puzzles, "c_voting")
+    assert set(found["evaluations"].tolist()) == {3 * 3 * (toy.inner_steps + 1)}
+    own = algorithm.Exploration(
+        particles=3, noise=0.5, outer_steps=3, beta=0.0, trigger="never", entropy_every=0,
+        placement=peers.first_state, select="oracle",
+    )  # fmt: skip
+    keys = torch.arange(len(puzzles))
+    cloud_ = explore(toy, puzzles.questions, own, seed=7, keys=keys, labels=puzzles.labels(),
+                     trace=True)  # fmt: skip
+    assert cloud_.trace is not None
+    assert len(cloud_.particle_answers.unique(dim=1)[0]) > 1  # the starts differ
+    quiet = explore(toy, puzzles.questions, dataclasses.replace(own, noise=0.0), seed=7,
+                    labels=puzzles.labels())  # fmt: skip
+    same = (quiet.particle_answers == quiet.particle_answers[:, :1]).all()
+    assert bool(same)  # and nothing else does

@@ -13,7 +13,15 @@ from tiltrm.settings import METHODS, TABLE, Setting
 
 from .service import serving
 
-OWN = {"model", "task", "method", "seed", "abstain", "puzzles"}  # keys that are not settings
+OWN = {
+    "model",
+    "task",
+    "method",
+    "seed",
+    "abstain",
+    "risk",
+    "puzzles",
+}  # keys that are not settings
 
 
 def test_every_setting_of_solve_is_a_key_and_no_other() -> None:

@@ -47,7 +47,8 @@ def test_deterministic_is_the_model_step_by_step(toy: TRM) -> None:
     for _ in range(4):
         state = step(toy, inputs, state)
     assert torch.equal(found.answers, toy.decode(state.answer).argmax(-1).to(torch.uint8))
-    assert torch.allclose(found.confidence, torch.sigmoid(toy.halt_logit(state.answer)))
+    assert torch.allclose(found.halt_probability, torch.sigmoid(toy.halt_logit(state.answer)))
+    assert not found.confidence.any()  # every answer breaks a rule
     assert found.evaluations.tolist() == [4 * 3] * 3
 
 
@@ -73,7 +74,12 @@ def test_a_fixed_method_is_its_exploration(toy: TRM, method: str, settings: Expl
     assert torch.equal(found.evaluations, same.evaluations)
     assert torch.equal(found.cell_confidence, same.cell_confidence)
     sure = same.halt_probability if method == "ptrm" else same.confidence
-    assert torch.equal(found.confidence, sure)
+    assert torch.equal(found.confidence, sure.masked_fill(~TASK.is_solved(tokens, same.answers), 0))
+    unknown = copy.copy(toy)
+    unknown.task = ""  # so that no rule is known
+    assert torch.equal(
+        solve(unknown, tokens, method=method, outer_steps=7, seed=5).confidence, sure
+    )
     full = methods.FIXED[method]
     assert (full.particles, full.outer_steps) == (settings.particles, settings.outer_steps)
 
@@ -140,7 +146,7 @@ def test_nonsense_is_named(toy: TRM, settings: dict[str, Any], message: str) -> 
 
 def test_guides_are_named_and_add_up(toy: TRM) -> None:
     def confidences(guide: Any) -> torch.Tensor:
-        return solve(toy, TEXTS, method="guided", guide=guide, beta=1.0, **SHORT).confidence
+        return solve(toy, TEXTS, method="guided", guide=guide, beta=1.0, **SHORT).cell_confidence
 
     summed = guides.halting(toy) + 2.0 * guides.rules(TASK.violations)
     assert torch.equal(confidences("halting + 2*rules"), confidences(summed))

@@ -30,7 +30,8 @@ from tiltrm.evaluate import (
 )
 from tiltrm.evaluate import run as compute
 from tiltrm.evaluate.estimate import CostEstimator, total
-from tiltrm.evaluate.options import NAMES, settable
+from tiltrm.evaluate.options import NAMES, PLANNED, RULES, settable, tuned_settings
+from tiltrm.evaluate.reliability import reliabilities, reliability_table
 from tiltrm.evaluate.run import Progress
 from tiltrm.evaluate.summary import DF, groups, identity
 from tiltrm.evaluate.table import (
@@ -42,7 +43,11 @@ from tiltrm.evaluate.table import (
 )
 from tiltrm.evaluate.titles import title
 from tiltrm.model import load
+from tiltrm.report.reliability import draw_reliability
+from tiltrm.solving.plans import tuned_plan
+from tiltrm.solving.risk import check_risk
 
+TUNED = "tuned"  # a setting of this command: whether adaptive takes the plan of `tiltrm tune`
 CLUSTER_DEVICES = ("auto", "cpu", "cuda")  # every worker of a cluster has its own GPU
 MOST_SEEDS = 1000  # more are likely a typing mistake
 
@@ -50,6 +55,8 @@ MOST_SEEDS = 1000  # more are likely a typing mistake
 def run(arguments: argparse.Namespace) -> int:
     """Compute the missing results, then print the tables."""
     asked = [_method(text) for text in arguments.method or USUALLY_EVALUATED]
+    for risk in arguments.risk:
+        check_risk(risk)
     kept = arguments.store is not None
     with nullcontext(arguments.store) if kept else tempfile.TemporaryDirectory() as folder:
         store = Store(folder)
@@ -65,7 +72,14 @@ def run(arguments: argparse.Namespace) -> int:
         with Bar("evaluating", len(todo), unit="jobs") as bar:
             compute_jobs(arguments, todo, store, lambda done, of: bar(len(todo) - of + done))
         shards = store.read(todo, target.puzzles)
-    print(json.dumps(figures(shards), allow_nan=False) if arguments.json else words(shards))
+    found = reliabilities(shards, load(arguments.model), arguments.risk)
+    if arguments.reliability is not None:
+        draw_reliability(found, arguments.reliability)
+    if arguments.json:
+        told = figures(shards) | {"reliability": [one.as_dict() for one in found]}
+        print(json.dumps(told, allow_nan=False))
+    else:
+        print(f"{words(shards)}\n\n{reliability_table(found)}")
     return 0
 
 
@@ -151,7 +165,10 @@ def _jobs(
         shared["by_step"] = True
     if arguments.seconds is not None:
         shared["seconds"] = arguments.seconds
-    having = {method: settable(method, target.task) for method, _ in asked}
+    having = {
+        method: settable(method, target.task) + ((TUNED,) if method in PLANNED else ())
+        for method, _ in asked
+    }
     for name in shared:
         if not any(name in names for names in having.values()):
             every = sorted({known for names in having.values() for known in names})
@@ -160,9 +177,14 @@ def _jobs(
                 "leave it out or choose another method"
             )
     counts = _counts(arguments, target.puzzles)
+    tuned = tuned_plan(load(arguments.model), target.task)
     found: dict[str, Job] = {}
     for method, own in asked:
         settings = {n: v for n, v in shared.items() if n in having[method]} | own
+        wanted = settings.pop(TUNED, True)
+        if method in PLANNED and tuned is not None and wanted and "stages" not in settings:
+            method = RULES if tuned.rules and "halt_above" not in settings else method
+            settings = tuned_settings(method, tuned) | settings
         found |= {job.key: job for job in plans.jobs(target, method, settings, **counts)}
     return list(found.values())
 

@@ -14,8 +14,8 @@ RAY = (
 
 # Copies of constants in modules that import torch; tests/cli/test_flags.py compares them.
 EVALUATED = (
-    "deterministic", "guided", "unguided", "ptrm", "halt_first", "symmetry", "adaptive",
-    "adaptive_rules",
+    "deterministic", "guided", "unguided", "ptrm", "halt_first", "symmetry", "c_voting",
+    "adaptive", "adaptive_rules",
 )  # fmt: skip
 USUALLY_EVALUATED = ("deterministic", "unguided", "guided", "adaptive")
 FOLDS = 5
@@ -44,6 +44,11 @@ def add_solve(parser: argparse.ArgumentParser) -> None:
     _add_device(parser)
     add("--abstain", type=float, metavar="P", help="withhold answers with a confidence below P, "
         "and those that break a rule")  # fmt: skip
+    add("--risk", type=float, metavar="R", help="withhold answers so that at most this share of "
+        "those given is wrong, at 95 %% confidence, if these puzzles are of the kind that the "
+        "model was calibrated on (tiltrm tune)")  # fmt: skip
+    add("--untuned", action="store_true", help="the task's plan, not the one that tiltrm tune "
+        "stored beside the weights")  # fmt: skip
     add("--json", action="store_true", help="one JSON object per line and puzzle, in their order")
     add("--html", metavar="FILE", help="write a replay of the run as one page (one puzzle)")
     add("--watch", action="store_true", help="show the cloud while it runs (one puzzle)")
@@ -105,11 +110,43 @@ def add_train(parser: argparse.ArgumentParser) -> None:
     add("--tensorboard", action="store_true", help="write TensorBoard curves too")
 
 
+def add_tune(parser: argparse.ArgumentParser) -> None:
+    """The flags of `tiltrm tune`."""
+    parser.epilog = (
+        "Half of the puzzles choose the plan, the other half check it against the task's own plan "
+        "and calibrate the confidence; take puzzles that are neither trained on nor tested on. The "
+        "result is stored beside the weights and used by solve, evaluate and serve from then on. A "
+        "killed run continues where it was. With --evaluations, the same seed gives the same plan."
+    )
+    add = parser.add_argument
+    add("--model", metavar="M", required=True, help="a native folder, such as import or train "
+        "writes; with --dry-run also a bundled name")  # fmt: skip
+    add("--data", metavar="F", required=True, help="puzzles, with or without answers")
+    add("--task", help=f"{TASKS} (the model's own)")
+    add("--puzzles", type=int, metavar="N", help="use at most this many (all)")
+    add("--judge", choices=("labels", "rules", "agreement"), help="who says which answers are "
+        "right (labels where the file has them, else rules, else agreement)")  # fmt: skip
+    add("--rules", action="store_true", help="choose a plan that stops at a valid solution only")
+    add("--evaluations", type=int, metavar="E", help="budget: calls of the network, one puzzle and "
+        "one particle each")  # fmt: skip
+    add("--minutes", type=float, metavar="T", help="budget in minutes, as evaluations at the speed "
+        "measured at the start (10)")  # fmt: skip
+    add("--confidence-only", action="store_true", help="keep the plan, calibrate the confidence on "
+        "all puzzles")  # fmt: skip
+    add("--store", type=Path, metavar="DIR", help="folder for the recordings (M/tune)")
+    add("--dry-run", action="store_true", help="store no result beside the weights")
+    add("--picture", type=Path, metavar="FILE", help="draw the frontier (.svg, .png)")
+    add("--seed", type=int, default=0, help="seed of the noise (0)")
+    _add_device(parser)
+    add("--json", action="store_true", help="print the result as one JSON object")
+
+
 def add_calibrate(parser: argparse.ArgumentParser) -> None:
     """The flags of `tiltrm calibrate`."""
     parser.epilog = (
-        "tiltrm train does this with its validation puzzles; imported weights need it. Use "
-        "puzzles that belong neither to the training set nor to the test set."
+        "tiltrm tune chooses the threshold together with the plan, and calibrates the confidence; "
+        "this command chooses the threshold alone. Use puzzles that belong neither to the training "
+        "set nor to the test set."
     )
     add = parser.add_argument
     add("--model", metavar="M", required=True, help="a native folder, such as import or train "
@@ -198,7 +235,8 @@ def add_evaluate(parser: argparse.ArgumentParser) -> None:
         "The stages of an adaptive plan are lists of particles, outer steps, whether particles "
         "continue, and noise; turned=true adds symmetric views of the puzzle: "
         "adaptive:stages=[[1,20],[8,24,false,0.6]],turned=true. Values are as in TOML, or bare "
-        "words. With --store, a run that was killed continues, and results that exist are not "
+        "words. A model that was tuned has its own plan; adaptive:tuned=false is the task's. "
+        "With --store, a run that was killed continues, and results that exist are not "
         "computed again."
     )
     add = parser.add_argument
@@ -220,6 +258,10 @@ def add_evaluate(parser: argparse.ArgumentParser) -> None:
         "many as there are puzzles)")  # fmt: skip
     add("--seeds", type=int, default=5, metavar="N", help="number of noise seeds: 0, 1, ... (5)")
     add("--limit", type=int, metavar="N", help="use only the first N puzzles")
+    add("--risk", type=float, nargs="+", default=[], metavar="R", help="show what becomes of the "
+        "promise that at most this share of the answers given is wrong (tiltrm tune)")  # fmt: skip
+    add("--reliability", type=Path, metavar="FILE", help="draw stated confidence against the share "
+        "of right answers (.svg, .png)")  # fmt: skip
     add("--store", metavar="DIR", help="folder for the results (without it they are not kept)")
     add("--ray", nargs="?", const="", metavar="ADDRESS", help=RAY)
     _add_device(parser)

@@ -31,7 +31,7 @@ def run(arguments: argparse.Namespace) -> int:
         print(json.dumps(about))
     else:
         print(f"{describe(model)}\nwritten to {folder} in {stored}")
-        print(f"next: tiltrm calibrate --model {shlex.quote(str(folder))} --data VAL --write")
+        print(f"next: tiltrm tune --model {shlex.quote(str(folder))} --data PUZZLES")
     return 0
 
 

@@ -41,6 +41,10 @@ COMMANDS = {
     "train": Command(
         "Train a model from puzzles, for some minutes or steps; resumable.", flags.add_train
     ),
+    "tune": Command(
+        "Choose noise, plan and stopping rule for a checkpoint, and calibrate its confidence.",
+        flags.add_tune,
+    ),
     "calibrate": Command(
         "Choose the stopping threshold on the halt logit, on puzzles with known answers.",
         flags.add_calibrate,

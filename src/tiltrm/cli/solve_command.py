@@ -27,6 +27,7 @@ from tiltrm.model.build import Model
 from tiltrm.settings import METHODS, check_settings
 from tiltrm.solving import build_search, solve_texts, task_of
 from tiltrm.solving.call import check_abstain
+from tiltrm.solving.risk import check_risk
 from tiltrm.tasks import SUDOKU, Task
 from tiltrm.tasks.registry import defaults_of
 
@@ -131,7 +132,15 @@ def _settings(arguments: argparse.Namespace) -> dict[str, Any]:
     if arguments.method in METHODS:  # `solve` names the methods otherwise
         own = check_settings(arguments.method, own)
     check_abstain(arguments.abstain)
-    return {"method": arguments.method, "seed": arguments.seed, "abstain": arguments.abstain, **own}
+    if arguments.risk is not None:
+        check_risk(arguments.risk)
+    found = {"method": arguments.method, "seed": arguments.seed, **own}
+    optional = {"abstain": arguments.abstain, "risk": arguments.risk}
+    return (
+        found
+        | {n: v for n, v in optional.items() if v is not None}
+        | ({"tuned": False} if arguments.untuned else {})
+    )
 
 
 def _texts(arguments: argparse.Namespace, task: Task) -> list[str]:

@@ -6,12 +6,13 @@ from tiltrm.diagnose.entropy import Uncertainty
 from tiltrm.diagnose.report import DiagnosisReport
 from tiltrm.diagnose.selective import abstain_top, calibrate, keep_up_to
 from tiltrm.diagnose.stability import Stability
-from tiltrm.diagnose.verdict import FLAT, HELP, UNSTABLE, VERDICTS
+from tiltrm.diagnose.verdict import FLAT, HELP, NOTHING, UNSTABLE, VERDICTS
 
 __all__ = [
     "FLAT",
     "HELP",
     "NOISES",
+    "NOTHING",
     "ROOTED",
     "SMALL",
     "UNSTABLE",

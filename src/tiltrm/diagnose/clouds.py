@@ -30,6 +30,7 @@ class CloudRecord(NamedTuple):
     scores: dict[str, Tensor]  # by guide: (puzzle, step, particle); -inf for a dead particle
     answers: Tensor  # (puzzle, step, particle, cell) uint8
     keys: Tensor  # (puzzle,): the root of each puzzle's randomness
+    halted: Tensor  # (puzzle,) bool: some halt logit was above 0
 
 
 class _Recorder:
@@ -38,18 +39,25 @@ class _Recorder:
     def __init__(self, guides: Mapping[str, Score], consume: Callable[[CloudRecord], None]) -> None:
         self.guides, self.consume = guides, consume
         self.steps: list[tuple[dict[str, Tensor], Tensor]] = []
+        self.halted: Tensor | None = None
 
     def __call__(self, info: StepInfo) -> None:
         context = info.context
         if context.clock.step == 1:
-            self.steps = []  # a chunk that ran out of memory starts again, smaller
+            self.steps, self.halted = (
+                [],
+                None,
+            )  # a chunk that ran out of memory starts again, smaller
         scores = {n: g(context.state, context).float().cpu() for n, g in self.guides.items()}
         scores = {n: torch.where(torch.isfinite(s), s, -torch.inf) for n, s in scores.items()}
         self.steps.append((scores, context.answers.cpu()))
+        now = (context.halt_logit() > 0).any(-1).cpu()
+        self.halted = now if self.halted is None else self.halted | now
         if context.clock.step == context.clock.steps:
             by_guide = {n: torch.stack([s[n] for s, _ in self.steps], 1) for n in self.guides}
             answers = torch.stack([a for _, a in self.steps], 1)
-            self.consume(CloudRecord(by_guide, answers, context.problem.keys.cpu()))
+            keys = context.problem.keys.cpu()
+            self.consume(CloudRecord(by_guide, answers, keys, self.halted))
 
 
 def record_clouds(
@@ -116,12 +124,18 @@ class CloudStatistics:
         if window.shape[1] < 2:
             settled = torch.zeros_like(settled)
         same = (record.answers[:, -1, 1:] == quiet[:, -1, None]).all(-1).double().mean(-1)
-        won = pairs = torch.zeros(len(tokens)).double()
+        won = pairs = checked = torch.zeros(len(tokens)).double()
+        any_valid = borrowed = torch.zeros(len(tokens), dtype=torch.bool)
         if self.task is not None:
-            valid = self.task.violations(tokens[:, None], record.answers[:, -1, 1:]) == 0
-            won, pairs = won_pairs(score[:, -1, 1:], valid)
+            valid = self.task.violations(tokens[:, None], record.answers[:, -1]) == 0
+            won, pairs = won_pairs(score[:, -1, 1:], valid[:, 1:])
+            checked, any_valid = torch.ones(len(tokens)), valid.any(-1)
+            borrowed = _valid_elsewhere(self.task, tokens, record.answers[:, -1])
         recovered = torch.where(settled, same, 0.0)
-        return Signals(moved, settled, recovered, tube[:, 0], tube[:, 1], pairs, won)
+        return Signals(
+            moved, settled, recovered, tube[:, 0], tube[:, 1], pairs, won, checked, any_valid,
+            borrowed, record.halted,
+        )  # fmt: skip
 
     def _count(self, **right: Tensor) -> None:
         """Per method, which puzzles it answered exactly: (puzzle,) bool each."""
@@ -138,6 +152,17 @@ class CloudStatistics:
         if self.labelled:
             found["accuracy"] = {name: hits / self.labelled for name, hits in self.solved.items()}
         return found
+
+
+def _valid_elsewhere(task: Task, tokens: Tensor, answers: Tensor) -> Tensor:
+    """Whether an answer of the cloud keeps the rules of the chunk's next puzzle: (puzzle,) bool.
+
+    A puzzle with the same clues is no other puzzle, nor is one without clues.
+    """
+    other = tokens.roll(-1, 0)
+    clues, others = task.given(tokens), task.given(other)
+    differ = ((clues != others) | ((tokens != other) & clues)).any(-1)
+    return (task.violations(other[:, None], answers) == 0).any(-1) & differ
 
 
 def _pick(answers: Tensor, particle: Tensor) -> Tensor:

@@ -1,5 +1,8 @@
 """The verdict of a diagnosis, from one small run without labels, with reasons and a certainty.
 
+no sign        No particle of any puzzle ends with an answer that keeps the rules, or as many of
+               the answers keep the rules of another puzzle as those of their own. Without a task:
+               no halt logit is ever above 0. Nothing else is then worth saying.
 unstable       The noisy trajectories do not return to the answer on which the noise-free one
                settles. If no puzzle settles, at least half of the inner rollouts must stay in the
                tube of alpha = 1 instead.
@@ -7,7 +10,7 @@ too flat       The tilts of a whole run together move less than SHIFT of the mas
                to another, because the scores are too alike or the particles agree anyway; or the
                guide prefers answers that break the rules of the task. A single tilt, which eq. (19)
                bounds, may be small: tilts add up (docs/LOG.md).
-will help      Neither of these. This is a necessary condition, so it is the weakest of the three.
+will help      None of these. This is a necessary condition, so it is the weakest of the four.
                It is about the mass on right trajectories: if the most frequent answer is right
                already, more mass on it solves no further puzzle.
 """
@@ -24,13 +27,15 @@ from tiltrm.explore.keys import derive, uniforms
 HELP = "will help"
 FLAT = "cannot help: guide too flat"
 UNSTABLE = "unstable at this noise: lower it"
-VERDICTS = (HELP, FLAT, UNSTABLE)
+NOTHING = "no sign that this model solves anything"
+VERDICTS = (HELP, FLAT, UNSTABLE, NOTHING)
 
 SHIFT = 0.05  # mass
 HALF = 0.5
 SAFE = 0.9  # survival that a suggested noise must have
 REPLICATES = 200
 BOOTSTRAP = 0x626F6F74  # separates the bootstrap's random numbers from those of the exploration
+PRIOR = 3  # verdicts on a model that solves something; 1 / PRIOR is the certainty for no puzzle
 LARGEST = 12  # a Poisson(1) number beyond this has probability 1e-11
 
 
@@ -44,6 +49,10 @@ class Signals(NamedTuple):
     survived: Tensor  # rollouts that stayed in the tube
     pairs: Tensor  # (valid answer, invalid answer) among the particles of the last cloud
     won: Tensor  # pairs in which the guide prefers the valid answer
+    checked: Tensor  # 1 if a task could check the answers
+    valid: Tensor  # 1 if the answer of some particle keeps the rules
+    borrowed: Tensor  # 1 if the answer of some particle keeps the rules of another puzzle
+    halted: Tensor  # 1 if the halt logit of some particle was above 0 at some step
 
     def vector(self) -> Tensor:
         """(puzzle, number), with a 1 at the end that counts the puzzles."""
@@ -58,16 +67,23 @@ class SignalMeans(NamedTuple):
     recovery: float | None
     survival: float | None
     leaning: float | None  # in-cloud AUROC of the guide for valid answers
+    valid: float | None = None  # share of the puzzles with a valid answer; None without a task
+    borrowed: float = 0.0  # the same of answers to another puzzle
+    halted: float = 1.0  # share of the puzzles with a halt logit above 0
 
     @staticmethod
     def of(sums: Tensor) -> "SignalMeans":
         """From one row of sums of `Signals.vector`."""
-        moved, settled, recovered, rolled, survived, pairs, won, count = sums.tolist()
+        *known, checked, valid, borrowed, halted, count = sums.tolist()
+        moved, settled, recovered, rolled, survived, pairs, won = known
         return SignalMeans(
             moved / max(count, 1e-12),
             recovered / settled if settled else None,
             survived / rolled if rolled else None,
             won / pairs if pairs else None,
+            valid / checked if checked else None,
+            borrowed / checked if checked else 0.0,
+            halted / max(count, 1e-12),
         )
 
 
@@ -105,12 +121,24 @@ def poisson(keys: Tensor, count: int) -> Tensor:
 
 def decide(found: SignalMeans) -> str:
     """The verdict for these means."""
+    if solves_nothing(found):
+        return NOTHING
     returning = found.survival if found.recovery is None else found.recovery
     if returning is not None and returning < HALF:
         return UNSTABLE
     if found.moved < SHIFT or (found.leaning is not None and found.leaning < HALF):
         return FLAT
     return HELP
+
+
+def solves_nothing(found: SignalMeans) -> bool:
+    """Whether nothing speaks for a model that solves puzzles.
+
+    Proved by tests/diagnose/test_nothing.py.
+    """
+    if found.valid is None:
+        return found.halted == 0.0
+    return found.valid <= found.borrowed  # also where both are 0
 
 
 @dataclass(frozen=True)
@@ -140,11 +168,13 @@ def judge(
     rows = [SignalMeans.of(row) for row in sample.replicate_sums()]
     found, verdict = rows[0], decide(rows[0])
     agree = sum(decide(row) == verdict for row in rows[1:]) / max(1, len(rows) - 1)
-    certainty = (sample.puzzles * agree + 1) / (sample.puzzles + len(VERDICTS))
-    suggested = {
+    certainty = (sample.puzzles * agree + 1) / (sample.puzzles + PRIOR)
+    suggested: dict[str, float | None] = {
         "noise": _suggested_noise(noise, survival, unstable=verdict == UNSTABLE),
         "beta": suggested_beta,
     }
+    if verdict == NOTHING:
+        suggested = dict.fromkeys(suggested)
     return Verdict(verdict, _reasons(found, noise, beta), suggested, certainty, found)
 
 
@@ -157,6 +187,8 @@ def _suggested_noise(noise: float, survival: dict[float, float], *, unstable: bo
 
 
 def _reasons(found: SignalMeans, noise: float, beta: float) -> tuple[str, ...]:
+    if solves_nothing(found):
+        return (_why_nothing(found),)
     reasons = []
     if found.recovery is not None:
         reasons.append(
@@ -178,3 +210,14 @@ def _reasons(found: SignalMeans, noise: float, beta: float) -> tuple[str, ...]:
             f"and an invalid one; below {HALF:.0%} it misleads, which counts as flat"
         )
     return tuple(reasons)
+
+
+def _why_nothing(found: SignalMeans) -> str:
+    if found.valid is None:
+        return "no halt logit was above 0 at any step, and without a task no rule can be checked"
+    if found.valid == 0.0:
+        return "no particle of any puzzle ends with an answer that keeps the rules of the task"
+    return (
+        f"{found.valid:.0%} of the puzzles get an answer that keeps their rules, and "
+        f"{found.borrowed:.0%} one that keeps those of another puzzle: no better than by chance"
+    )

@@ -23,7 +23,7 @@ from tiltrm.settings import (
     settings_of,
 )
 from tiltrm.solving.methods import FIXED, exploration_for
-from tiltrm.solving.plans import default_plan, resized_plan
+from tiltrm.solving.plans import TunedPlan, default_plan, resized_plan
 from tiltrm.tasks.registry import defaults_of
 
 RULES = "adaptive_rules"  # adaptive, stopped at a valid solution only
@@ -44,11 +44,14 @@ SYMMETRY: dict[str, Any] = {"copies": 8, "outer_steps": 48, "select": "majority"
 HALT_FIRST: dict[str, Any] = {
     "particles": 12, "noise": 0.3, "halt_above": 0.0, "outer_steps": 48,
 }  # fmt: skip
+C_VOTING: dict[str, Any] = {"particles": 16, "noise": 1.0, "outer_steps": 48}
 DIAGNOSED: dict[str, Any] = {
     "particles": SMALL.particles, "outer_steps": SMALL.outer_steps, "noise": SMALL.noise,
     "beta": SMALL.beta, "guides": ("halting",), "noises": NOISES, "rooted": ROOTED,
 }  # fmt: skip
-NAMES = ("deterministic", "guided", "unguided", "ptrm", "halt_first", "symmetry", *PLANNED)
+NAMES = (
+    "deterministic", "guided", "unguided", "ptrm", "halt_first", "symmetry", "c_voting", *PLANNED,
+)  # fmt: skip
 VOTES = ("majority", "best_score")  # selectors of symmetry voting
 STOPPING = {  # defaults of the stopping rules when the first shards were stored
     "agree_share": 0.9, "agree_among": 16, "uncalibrated_halt_above": 2.0,
@@ -116,8 +119,8 @@ def default_settings(method: str, task: str) -> dict[str, Any]:
         changed = {} if method == RULES else changed_stopping_defaults()
         plan = _plan_settings(default_plan(task))
         return {**plan, "guide": "halting", "halt_above": None, **changed}
-    if method == "symmetry":
-        return SYMMETRY
+    if method in ("symmetry", "c_voting"):
+        return SYMMETRY if method == "symmetry" else C_VOTING
     usual = HALT_FIRST if method == "halt_first" else DIAGNOSED
     own = defaults_of(task).settings.get("guided", {})
     return {**usual, **{name: value for name, value in own.items() if name in usual}}
@@ -162,6 +165,12 @@ def _is_stage(given: Any) -> bool:
         and all(type(continues) is bool for continues in given[2:3])
         and all(type(noise) in (int, float) for noise in given[3:])
     )
+
+
+def tuned_settings(method: str, tuned: TunedPlan) -> dict[str, Any]:
+    """The settings of an adaptive job with the plan that `tiltrm tune` chose."""
+    found = {**_plan_settings(tuned.plan), TURNED: tuned.plan.symmetric_views}
+    return found if method == RULES else {**found, "halt_above": tuned.halt_above}
 
 
 def steps_of(stages: Iterable[Sequence[int]]) -> int:

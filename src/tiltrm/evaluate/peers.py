@@ -6,6 +6,8 @@ unguided        its noise without its tilt, the most frequent answer
 ptrm            independent rollouts, noise once a supervision step, best final score or majority
 halt_first      K trajectories, one of them without noise, until the halt logit of one passes
 symmetry        deterministic copies of the puzzle under its symmetries, answers undone, then a vote
+c_voting        random first states, then no noise; the final answer with the highest mean
+                probability of its tokens (C-voting, arXiv 2604.13521, from its description)
 adaptive        ours: stages of growing clouds that stop when the answer is decided
 adaptive_rules  the same, stopped at a valid solution only
 """
@@ -23,13 +25,15 @@ from tiltrm.evaluate.measure import ByStep, Columns, Measurement, columns
 from tiltrm.evaluate.options import PLANNED, RULES, fields_of, plan_of
 from tiltrm.evaluate.symmetry_voting import symmetry_vote
 from tiltrm.explore import Exploration, explore
+from tiltrm.explore.batching import in_groups
 from tiltrm.explore.guides import Score
 from tiltrm.explore.inputs import device_of
+from tiltrm.explore.noise import START_ANSWER, START_LATENT, Where
 from tiltrm.explore.plan import Adaptive, Stage
 from tiltrm.explore.running import solve_adaptively
 from tiltrm.explore.search import TIMED_OUT, UNDECIDED, Progress
 from tiltrm.explore.stopping import StoppingRule, by_halting, every
-from tiltrm.model.base import RecursiveModel, evaluations_per_step, model_info
+from tiltrm.model.base import RecursiveModel, evaluations_per_step
 from tiltrm.settings import AGREE_AMONG, AGREE_SHARE, HALT_ABOVE
 from tiltrm.solving import parse_guide, plan_views, stopping_rules
 from tiltrm.solving.methods import FIXED
@@ -108,11 +112,10 @@ def _fixed(method: str, case: Case) -> Measurement:
 def _adaptive(method: str, case: Case) -> Measurement:
     """`tiltrm.solve` with its stopping rules. The labels are not looked at."""
     model, settings, plan = case.model, case.settings, plan_of(case.settings)
-    above = settings["halt_above"]
-    if above is None and model_info(model).decide_above is None:
-        above = settings.get("uncalibrated_halt_above", HALT_ABOVE)
     rules = stopping_rules(
-        model, case.task.is_solved if method == RULES else None, halt_above=above,
+        model, case.task.is_solved if method == RULES else None,
+        halt_above=settings["halt_above"],
+        uncalibrated_halt_above=settings.get("uncalibrated_halt_above", HALT_ABOVE),
         agree_share=settings.get("agree_share", AGREE_SHARE),
         agree_among=settings.get("agree_among", AGREE_AMONG),
     )  # fmt: skip
@@ -153,10 +156,41 @@ def _symmetry(case: Case) -> Measurement:
     )  # fmt: skip
 
 
+def _c_voting(case: Case) -> Measurement:
+    """Trajectories from random first states; the most confident final answer stands."""
+    model = case.model
+
+    def mean_probability(answer: Tensor) -> Tensor:
+        return torch.softmax(model.decode(answer), -1).amax(-1).mean(-1)
+
+    own = Exploration(
+        particles=case.settings["particles"], noise=case.settings["noise"],
+        outer_steps=case.settings["outer_steps"], placement=first_state, beta=0.0,
+        trigger="never", potential="terminal", select="best_score", entropy_every=0,
+        on_degenerate="abstain",
+    )  # fmt: skip
+    result = explore(
+        model, case.tokens, own, seed=case.seed, keys=case.keys, labels=case.labels,
+        guide=lambda state, context: in_groups(mean_probability, state.answer),
+        progress=case.progress,
+    )  # fmt: skip
+    return Measurement(
+        result.answers, result.score.clamp(0.0, 1.0), result.halt_probability, result.evaluations,
+        torch.full_like(result.evaluations, own.outer_steps),
+        (UNDECIDED,) * len(result.answers), oracle=result.oracle,
+    )  # fmt: skip
+
+
+def first_state(where: Where) -> float:
+    """Noise on the state before the first outer step, and nowhere else."""
+    return float(where.clock.step == 1 and where.site in (START_LATENT, START_ANSWER))
+
+
 METHODS: dict[str, Method] = {
     **{name: partial(_fixed, name) for name in FIXED},
     "halt_first": _halt_first,
     "symmetry": _symmetry,
+    "c_voting": _c_voting,
     **{name: partial(_adaptive, name) for name in PLANNED},
 }
 

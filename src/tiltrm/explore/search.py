@@ -102,6 +102,7 @@ class StepResult(NamedTuple):
 
 
 Readout = Callable[[Cloud, StepInfo], Columns]  # the results of a cloud after its last step
+StateConfidence = Callable[[Tensor, str, Columns], Tensor]  # puzzles, rule, results -> (row,)
 
 
 @dataclass(frozen=True)
@@ -115,6 +116,7 @@ class StagedSearch:
     views: Sequence[Symmetry] = ()  # of the particles of every stage; (): puzzles unchanged
     readout: Readout | None = None  # for puzzles that no rule decided; None: the weighted vote
     seconds: float = math.inf  # a puzzle that has taken so many gets no further step
+    confidence: StateConfidence | None = None  # None: as the stopping rule sees it
 
     def stage(self, batch: Batch) -> Stage:
         """The stage that the batch's next step belongs to."""
@@ -228,8 +230,11 @@ class StagedSearch:
             "particles": batch.cloud.log_weights.shape[1],
         }  # fmt: skip
         counts = {name: torch.full((len(rows),), value) for name, value in spent.items()}
-        held = {name: column.cpu() for name, column in columns.items()}
-        return Finished(batch.ids[rows].cpu(), decided_by, held | counts)
+        held = {name: column.cpu() for name, column in columns.items()} | counts
+        if self.confidence is not None and "confidence" in held:
+            tokens = batch.problem.tokens[rows].cpu()
+            held["confidence"] = self.confidence(tokens, decided_by, held)
+        return Finished(batch.ids[rows].cpu(), decided_by, held)
 
 
 def fixed_search(

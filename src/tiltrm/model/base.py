@@ -1,7 +1,7 @@
 """The contract between models and the explorer: six functions, four sizes, optional knowledge."""
 
-from collections.abc import Sequence
-from typing import NamedTuple, Protocol
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple, Protocol
 
 from torch import Tensor
 
@@ -64,6 +64,8 @@ class ModelInfo(NamedTuple):
     )
     decide_settled: bool = False  # whether it must also equal the answer of the step before
     import_notes: Sequence[str] = ()  # assumptions of the importer
+    calibration: Mapping[str, Any] | None = None  # content of calibration.json beside the weights
+    tuned: Mapping[str, Any] | None = None  # content of tuned.json beside the weights
 
 
 def model_info(model: RecursiveModel) -> ModelInfo:

@@ -1,7 +1,8 @@
 """The native format: a folder with `model.safetensors`, `config.json` and `CARD.md`.
 
 `config.json` holds the manifest below, `CARD.md` a text for people. The manifest has the weights'
-checksum, so that an interrupted save, or weights of another model, are noticed.
+checksum, so that an interrupted save, or weights of another model, are noticed. `tuned.json` and
+`calibration.json` may lie beside them (`tiltrm tune`); they name the same checksum.
 """
 
 import hashlib
@@ -29,6 +30,7 @@ WEIGHTS, CONFIG, CARD = "model.safetensors", "config.json", "CARD.md"
 LARGEST_LOGIT = 1e6  # a threshold beyond it is a broken file
 MAX_CONFIG = 10**7  # bytes
 MAX_WEIGHTS = 1 << 35  # bytes
+CALIBRATION, TUNED = "calibration.json", "tuned.json"  # written by `tiltrm tune`
 
 
 @dataclass(frozen=True)
@@ -94,6 +96,8 @@ def _write(model: Model, target: Path, card: str, dtype: torch.dtype | None) -> 
         (draft / CARD).write_text(text, encoding="utf-8")
         (draft / CONFIG).write_text(_text(manifest), encoding="utf-8")
         if target.exists():
+            for name in (CALIBRATION, TUNED):  # of the weights that are replaced
+                (target / name).unlink(missing_ok=True)
             for name in (WEIGHTS, CARD, CONFIG):
                 os.replace(draft / name, target / name)
         else:
@@ -116,6 +120,35 @@ def recalibrate(folder: Path, above: float) -> None:
             f"expected to write {folder / CONFIG}, got {type(error).__name__}; "
             "choose a folder that can be written"
         ) from error
+
+
+def write_beside(folder: Path, name: str, content: Mapping[str, object]) -> None:
+    """Store `calibration.json` or `tuned.json` whole, with the checksum of the folder's weights."""
+    manifest = _manifest(read_mapping(folder / CONFIG), folder)
+    draft = folder / f".{name}.new"
+    text = json.dumps({"weights": manifest.checksum, **content}, indent=1, allow_nan=False)
+    try:
+        draft.write_text(text + "\n", encoding="utf-8")
+        os.replace(draft, folder / name)
+    except OSError as error:
+        raise CheckpointError(
+            f"expected to write {folder / name}, got {type(error).__name__}; "
+            "choose a folder that can be written"
+        ) from error
+
+
+def _read_beside(folder: Path, name: str, checksum: str) -> Mapping[str, object] | None:
+    """The content of a file that `write_beside` wrote; None where there is none."""
+    path = folder / name
+    if not path.is_file():
+        return None
+    content = read_mapping(path)
+    if content.get("weights") != checksum:
+        raise CheckpointError(
+            f"expected {path} to belong to the weights beside it, got one of other weights; "
+            f"delete it and run tiltrm tune --model {folder} again"
+        )
+    return content
 
 
 def _text(manifest: Manifest) -> str:
@@ -182,6 +215,8 @@ def load_folder(folder: Path, device: torch.device, dtype: torch.dtype) -> Model
     model.task = manifest.task
     model.decide_above, model.decide_settled = manifest.decide_above, manifest.decide_settled
     model.import_notes = list(manifest.notes or [])
+    model.calibration = _read_beside(folder, CALIBRATION, manifest.checksum)
+    model.tuned = _read_beside(folder, TUNED, manifest.checksum)
     return model
 
 

@@ -2,7 +2,9 @@
 
 import copy
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -109,7 +111,8 @@ class Recursive(nn.Module):
     """The parts that TRM and HRM share: embedding, initial state, heads.
 
     Subclasses take a `scale` of the network's initial matrices; 1 is the published start.
-    `task`, `decide_above`, `decide_settled` and `import_notes` are those of `ModelInfo`.
+    `task`, `decide_above`, `decide_settled`, `import_notes`, `calibration` and `tuned` are those
+    of `ModelInfo`.
     """
 
     cos: Tensor | None
@@ -120,6 +123,8 @@ class Recursive(nn.Module):
     task: str = ""
     decide_above: float | None = None
     decide_settled: bool = False
+    calibration: Mapping[str, Any] | None = None
+    tuned: Mapping[str, Any] | None = None
 
     def __init__(self, config: TRMConfig, halt_outputs: int = 1) -> None:
         super().__init__()

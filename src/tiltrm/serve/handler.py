@@ -18,7 +18,7 @@ from tiltrm.serve.requests import DiagnoseRequest, Limits, Refusal, SearchReques
 from tiltrm.serve.runner import LOG, PendingPuzzle, PendingRequest, ReadResult
 from tiltrm.serve.scheduler import LoadedModel, SharedSearch, shared_search
 from tiltrm.solving import PuzzleRecord, exploration_for, task_of
-from tiltrm.solving.call import read_texts
+from tiltrm.solving.call import read_texts, risk_rung
 from tiltrm.solving.solution import puzzle_record
 from tiltrm.tasks import Task
 
@@ -63,6 +63,18 @@ class RequestHandler:
         except SettingsError as error:
             raise Refusal(422, str(error)) from None
 
+    def trusted_above(self, body: SearchRequest, shared: SharedSearch) -> float | None:
+        """The trust that an answer needs at the risk of this request; raises Refusal."""
+        if body.risk is None:
+            return None
+        try:
+            found = risk_rung(
+                shared.loaded.model, shared.task, body.risk, method=body.method, **body.given()
+            )
+        except TiltrmError as error:
+            raise Refusal(422, str(error)) from None
+        return found.above
+
     def submit(self, puzzles: Sequence[PendingPuzzle]) -> None:
         """Hand puzzles to the engine; raises Refusal."""
         try:
@@ -78,6 +90,7 @@ class RequestHandler:
         if len(body.puzzles) > self.engine.queue:
             raise Refusal(422, f"puzzles: expected at most {self.engine.queue} in one request")
         shared = self.search(body)
+        above = self.trusted_above(body, shared)
         records, good = read_texts(shared.task, body.puzzles)
         if good:
             done = asyncio.Event()
@@ -85,7 +98,7 @@ class RequestHandler:
             self.submit([
                 PendingPuzzle(
                     shared, tokens, body.seed, pending, index,
-                    record_reader(shared.task, tokens, body.abstain),
+                    record_reader(shared.task, tokens, body.abstain, above),
                 )
                 for index, tokens in enumerate(good.values())
             ])  # fmt: skip
@@ -159,12 +172,14 @@ class RequestHandler:
             gone.cancel()
 
 
-def record_reader(task: Task, tokens: Tensor, abstain: float | None) -> ReadResult:
+def record_reader(
+    task: Task, tokens: Tensor, abstain: float | None, trusted_above: float | None
+) -> ReadResult:
     """A function that makes the record of a finished puzzle."""
 
     def read(found: SearchResult, row: int, seconds: float) -> PuzzleRecord:
         rate = seconds / int(found.evaluations[row])
-        return puzzle_record(task, tokens, found, row, rate, abstain)
+        return puzzle_record(task, tokens, found, row, rate, abstain, trusted_above)
 
     return read
 

@@ -104,6 +104,9 @@ class SearchRequest(BaseModel):
     method: Name = Field(ADAPTIVE, description=", ".join(METHODS))
     seed: Seed = 0
     abstain: Annotated[float, Field(ge=0.0, le=1.0)] | None = None
+    risk: Annotated[float, Field(gt=0.0, lt=1.0)] | None = Field(
+        None, description="withhold answers so that at most this share of those given is wrong"
+    )
 
     def given(self) -> dict[str, Any]:
         """The settings of the method that were given; a switch that is off counts as not given."""

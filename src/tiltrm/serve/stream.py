@@ -51,6 +51,7 @@ def stream(handler: RequestHandler, body: StreamRequest) -> EventStream:
         raise Refusal(429, "too many streams; try again later", retry_after="1")
     shared = handler.search(body)
     task, loaded = shared.task, shared.loaded
+    above = handler.trusted_above(body, shared)
     try:
         tokens = task.encode(body.puzzles[0])
     except PuzzleError as error:
@@ -67,7 +68,8 @@ def stream(handler: RequestHandler, body: StreamRequest) -> EventStream:
     )  # fmt: skip
     puzzles = [
         PendingPuzzle(
-            shared, tokens, body.seed, pending, 0, record_reader(task, tokens, body.abstain),
+            shared, tokens, body.seed, pending, 0,
+            record_reader(task, tokens, body.abstain, above),
             frames.FrameBuilder(shared.search), lambda frame: put(event("step", frame)),
         )
     ]  # fmt: skip

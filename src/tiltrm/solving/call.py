@@ -14,7 +14,9 @@ from tiltrm.explore.search import Progress, Watch
 from tiltrm.model import load
 from tiltrm.model.base import RecursiveModel, model_info
 from tiltrm.settings import ADAPTIVE
-from tiltrm.solving.methods import build_search, task_of
+from tiltrm.solving.confidence import calibration_of
+from tiltrm.solving.methods import adaptive_plan, build_search, task_of
+from tiltrm.solving.risk import Rung, check_risk, rung_for
 from tiltrm.solving.solution import PuzzleRecord, Solution, puzzle_record
 from tiltrm.tasks import Task
 
@@ -24,7 +26,8 @@ MOST_COUNTED = 64  # puzzles in a batch whose solutions are counted, 0.03 s each
 def solve(
     model: RecursiveModel | str | PathLike[str], puzzles: str | Sequence[str] | Tensor, *,
     method: str = ADAPTIVE, task: Task | str | None = None, seed: int = 0,
-    progress: Progress | None = None, watch: Watch | None = None, **settings: Any,
+    progress: Progress | None = None, watch: Watch | None = None, tuned: bool = True,
+    **settings: Any,
 ) -> Solution:  # fmt: skip
     """Solve puzzles with a frozen model; adaptive by default: the least computing per answer.
 
@@ -36,6 +39,7 @@ def solve(
         seed: Seed of the noise and of the resampling.
         progress: Called with (done, total).
         watch: Called with the StepInfo of every outer step.
+        tuned: Whether adaptive solving takes the plan that `tiltrm tune` stored, if there is one.
         **settings: Settings of the method by name, for example particles=16 (the table in
             tiltrm.settings). Settings left out, or None, take the method's default.
 
@@ -45,7 +49,7 @@ def solve(
     """
     if isinstance(model, str | PathLike):
         model = load(model)
-    search = build_search(model, task, method=method, **settings)
+    search = build_search(model, task, method=method, tuned=tuned, **settings)
     named = task or model_info(model).task
     own = task_of(model, task) if named or not isinstance(puzzles, Tensor) else None
     if not isinstance(puzzles, Tensor):
@@ -57,15 +61,17 @@ def solve(
 
 def solve_texts(
     model: RecursiveModel, texts: Sequence[str], *, task: Task | str | None = None,
-    abstain: float | None = None, **settings: Any,
+    abstain: float | None = None, risk: float | None = None, **settings: Any,
 ) -> list[PuzzleRecord]:  # fmt: skip
     """One record per text, in order; a bad puzzle gets its error and the others are solved.
 
     With `abstain`, an answer with less confidence than that, or one that breaks a rule, is
-    withheld; the answer of a dead cloud always is. The other settings are those of `solve`.
+    withheld; the answer of a dead cloud always is. With `risk`, answers are withheld so that at
+    most that share of those given is wrong (`risk_rung`). The other settings are those of `solve`.
     """
     check_abstain(abstain)
     own = task_of(model, task)
+    above = None if risk is None else risk_rung(model, own, risk, **settings).above
     records, tokens = read_texts(own, texts)
     if tokens:
         begun = time.perf_counter()
@@ -74,7 +80,9 @@ def solve_texts(
         rate = (time.perf_counter() - begun) / int(solution.evaluations.sum())
         for row, place in enumerate(tokens):
             solutions = count_solutions(own, batch[row]) if len(batch) <= MOST_COUNTED else None
-            records[place] = puzzle_record(own, batch[row], solution, row, rate, abstain, solutions)
+            records[place] = puzzle_record(
+                own, batch[row], solution, row, rate, abstain, above, solutions
+            )
     return [found for found in records if found is not None]
 
 
@@ -82,6 +90,35 @@ def count_solutions(task: Task, puzzle: Tensor) -> int | None:
     """Solutions of a puzzle, 2 for several; None for a task that cannot count them cheaply."""
     count: Callable[[Tensor], int | None] | None = getattr(task, "count_solutions", None)
     return None if count is None else count(puzzle)
+
+
+def risk_rung(
+    model: RecursiveModel, task: Task | str | None, risk: float, *, method: str = ADAPTIVE,
+    tuned: bool = True, seed: int = 0, progress: object = None, watch: object = None,
+    **settings: Any,
+) -> Rung:  # fmt: skip
+    """The answers that may be given at this risk: those with more trust than the rung's limit.
+
+    SettingsError where the model has no calibration, where it is for other settings than these, or
+    where its puzzles cannot support the risk. The arguments are those of `solve`.
+    """
+    check_risk(risk)
+    if method != ADAPTIVE:
+        raise SettingsError(f"a risk goes with the method {ADAPTIVE}, got {method}; leave one out")
+    calibration = calibration_of(model)
+    if calibration is None:
+        raise SettingsError(
+            "a risk needs a model with a calibration beside its weights, got one without; make it "
+            "with tiltrm tune --model FOLDER --data PUZZLES"
+        )
+    own = adaptive_plan(model, task, tuned=tuned, **settings).settings()
+    other = sorted(name for name, value in own.items() if calibration.settings.get(name) != value)
+    if other:
+        raise SettingsError(
+            f"a risk needs the settings that the calibration was made with, got another "
+            f"{', '.join(other)}; leave these out, or run tiltrm tune again"
+        )
+    return rung_for(calibration.ladder, risk)
 
 
 def check_abstain(abstain: float | None) -> None:

@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import reduce
 from operator import add
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
@@ -21,6 +21,7 @@ from tiltrm.errors import SettingsError
 from tiltrm.explore import Exploration, guides
 from tiltrm.explore.guides import Guide, Score
 from tiltrm.explore.inputs import device_of
+from tiltrm.explore.plan import Adaptive, format_stages
 from tiltrm.explore.search import StagedSearch, adaptive_search, fixed_search
 from tiltrm.explore.stopping import StoppingRule, by_agreement, by_halting, by_rules
 from tiltrm.model.base import RecursiveModel, model_info
@@ -33,7 +34,8 @@ from tiltrm.settings import (
     METHODS,
     check_settings,
 )
-from tiltrm.solving.plans import Views, default_plan, plan_views, resized_plan
+from tiltrm.solving.confidence import state_confidence
+from tiltrm.solving.plans import Views, default_plan, plan_views, resized_plan, tuned_plan
 from tiltrm.tasks import Maze, Task, by_name
 from tiltrm.tasks.registry import defaults_of
 
@@ -48,33 +50,103 @@ FIXED = {  # methods that are one exploration
 STOPPING = ("rules", "halt_above", "agree_share", "agree_among")  # settings of the stopping rules
 
 
+class Stopping(NamedTuple):
+    """The settings of the stopping rules of adaptive solving, complete."""
+
+    halt_above: float
+    settled: bool  # whether an answer must also equal that of one step before
+    agree_share: float = AGREE_SHARE
+    agree_among: int = AGREE_AMONG
+    rules: bool = False  # stop at a valid solution and for no other reason
+
+    @classmethod
+    def of(
+        cls, model: RecursiveModel, *, halt_above: float | None = None, rules: bool = False,
+        uncalibrated_halt_above: float = HALT_ABOVE, **agreement: Any,
+    ) -> "Stopping":  # fmt: skip
+        """Of a model; `halt_above` replaces its threshold."""
+        info = model_info(model)
+        own = uncalibrated_halt_above if info.decide_above is None else info.decide_above
+        settled = info.decide_above is None or info.decide_settled
+        above = own if halt_above is None else halt_above
+        return cls(above, settled, rules=rules, **agreement)
+
+
+def search_settings(plan: Adaptive, guide: str | Score, stopping: Stopping) -> dict[str, Any]:
+    """Everything that decides how an adaptive search stops, ready for JSON.
+
+    A calibration is for one such record.
+    """
+    if stopping.rules:
+        stopping = Stopping(0.0, False, rules=True)  # no other rule is asked
+    return {
+        "stages": format_stages(plan.stages), "noise": plan.noise, "beta": plan.beta,
+        "resample_below": plan.resample_below, "symmetric_views": plan.symmetric_views,
+        "guide": guide if isinstance(guide, str) else "a function", **stopping._asdict(),
+    }  # fmt: skip
+
+
+class AdaptivePlan(NamedTuple):
+    """The complete settings of an adaptive search."""
+
+    plan: Adaptive
+    stopping: Stopping
+    guide: str | Score
+
+    def settings(self) -> dict[str, Any]:
+        """Ready for JSON."""
+        return search_settings(self.plan, self.guide, self.stopping)
+
+
+def adaptive_plan(
+    model: RecursiveModel, task: Task | str | None = None, *, tuned: bool = True, **settings: Any
+) -> AdaptivePlan:
+    """What adaptive solving does with these settings: the tuned plan unless it is not wanted."""
+    checked = check_settings(ADAPTIVE, settings)
+    checked.pop("seconds", None)  # a limit of the run, not of the plan
+    known = _named_task(model, task)
+    found = tuned_plan(model, known) if tuned else None
+    stopping = {name: checked.pop(name) for name in STOPPING if name in checked}
+    guide = checked.pop("guide", "halting")
+    if found is not None and "rules" not in stopping and "halt_above" not in stopping:
+        stopping |= {"rules": found.rules, "halt_above": found.halt_above}
+    plan = resized_plan(default_plan(known) if found is None else found.plan, checked)
+    return AdaptivePlan(plan, Stopping.of(model, **stopping), guide)
+
+
 def build_search(
     model: RecursiveModel, task: Task | str | None = None, *, method: str = ADAPTIVE,
-    **settings: Any,
+    tuned: bool = True, **settings: Any,
 ) -> StagedSearch:  # fmt: skip
     """The search of a method with these settings; those that are None take their defaults.
 
-    A task changes some defaults; without one the model's own is taken.
+    A task changes some defaults; without one the model's own is taken. Adaptive solving takes the
+    plan that `tiltrm tune` stored beside the weights, unless `tuned` is False. The confidence is
+    calibrated where there is a calibration beside the weights (tiltrm.solving.confidence).
     """
     if method not in METHODS:
         raise SettingsError(f"method must be one of {', '.join(METHODS)}, got {method!r:.60}")
     checked = check_settings(method, settings)
     known = _named_task(model, task)
-    guide = parse_guide(checked.pop("guide", "halting"), model, task)
     seconds = checked.pop("seconds", math.inf)
+    rules_of = _known_task(model, known)
     if method != ADAPTIVE:
-        search = fixed_search(model, exploration_for(method, known, **checked), guide)
-        return replace(search, seconds=seconds)
-    stopping = {name: checked.pop(name) for name in STOPPING if name in checked}
-    rules = stopping_rules(
-        model, task_of(model, task).is_solved if stopping.pop("rules", False) else None, **stopping
-    )
-    plan = resized_plan(default_plan(known), checked)
+        guide = parse_guide(checked.pop("guide", "halting"), model, task)
+        fixed = fixed_search(model, exploration_for(method, known, **checked), guide)
+        confidence = state_confidence(model, rules_of, None)
+        return replace(fixed, confidence=confidence, seconds=seconds)
+    found = adaptive_plan(model, task, tuned=tuned, **checked)
+    plan, stopping = found.plan, found.stopping
+    rules = stopping_rules(model, task_of(model, task).is_solved if stopping.rules else None,
+                           stopping)  # fmt: skip
+    guide = parse_guide(found.guide, model, task)
     views: Views = ()
     if plan.symmetric_views:
         device = device_of(model, torch.empty(0))
         views = plan_views(plan, task_of(model, task), model, device)
-    return replace(adaptive_search(model, plan, rules, guide, views), seconds=seconds)
+    search = adaptive_search(model, plan, rules, guide, views)
+    confidence = state_confidence(model, rules_of, found.settings())
+    return replace(search, confidence=confidence, seconds=seconds)
 
 
 def task_of(model: RecursiveModel, task: Task | str | None = None) -> Task:
@@ -102,6 +174,14 @@ def _named_task(model: RecursiveModel, task: Task | str | None) -> Task | str:
     return task or model_info(model).task
 
 
+def _known_task(model: RecursiveModel, named: Task | str) -> Task | None:
+    """The task if it is known here, so that its rules can be checked."""
+    try:
+        return task_of(model, named) if named else None
+    except SettingsError:
+        return None
+
+
 def exploration_for(
     method: str, task: Task | str, base: Exploration | None = None, **settings: Any
 ) -> Exploration:
@@ -114,24 +194,22 @@ def exploration_for(
 
 
 def stopping_rules(
-    model: RecursiveModel, is_solved: Callable[[Tensor, Tensor], Tensor] | None = None, *,
-    halt_above: float | None = None, agree_share: float = AGREE_SHARE,
-    agree_among: int = AGREE_AMONG,
+    model: RecursiveModel, is_solved: Callable[[Tensor, Tensor], Tensor] | None = None,
+    stopping: Stopping | None = None, **settings: Any,
 ) -> dict[str, StoppingRule]:  # fmt: skip
     """Stopping rules of adaptive solving: a halt logit above the threshold, or agreement.
 
-    The threshold is `halt_above`, else the model's calibrated one, else 2. A model without one
-    must also give the same answer twice. If `is_solved` is given, it is the only rule: it sees a
-    right answer at once and never stops at a wrong one.
+    `settings` are those of `Stopping.of`, unless `stopping` is given. The threshold is
+    `halt_above`, else the model's calibrated one, else 2. A model without one must also give the
+    same answer twice. If `is_solved` is given, it is the only rule: it sees a right answer at once
+    and never stops at a wrong one.
     """
     if is_solved is not None:
         return {"rules": by_rules(is_solved)}
-    info = model_info(model)
-    above = next((v for v in (halt_above, info.decide_above) if v is not None), HALT_ABOVE)
-    settled = info.decide_above is None or info.decide_settled
+    own = stopping or Stopping.of(model, **settings)
     return {
-        "halting": by_halting(model, above, settled=settled),
-        "agreement": by_agreement(agree_share, agree_among),
+        "halting": by_halting(model, own.halt_above, settled=own.settled),
+        "agreement": by_agreement(own.agree_share, own.agree_among),
     }
 
 

@@ -1,13 +1,14 @@
-"""The plans of adaptive solving: a task's default, another size of it, and its symmetric views."""
+"""The plans of adaptive solving: a task's default, a model's tuned one, sizes, symmetric views."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 
-from tiltrm.explore.plan import Adaptive, Stage, parse_stages
-from tiltrm.model.base import RecursiveModel
+from tiltrm.errors import CheckpointError, SettingsError
+from tiltrm.explore.plan import Adaptive, Stage, format_stages, parse_stages
+from tiltrm.model.base import RecursiveModel, model_info
 from tiltrm.tasks import Symmetry, Task
 from tiltrm.tasks.base import views
 from tiltrm.tasks.registry import defaults_of
@@ -24,6 +25,47 @@ def default_plan(task: Task | str) -> Adaptive:
         parse_stages(own.stages), noise=own.noise, beta=own.beta,
         symmetric_views=own.symmetric_views,
     )  # fmt: skip
+
+
+class TunedPlan(NamedTuple):
+    """The plan and the stopping rule that `tiltrm tune` chose for a model."""
+
+    plan: Adaptive
+    halt_above: float | None = None  # None: the model's own threshold
+    rules: bool = False  # stop at a valid solution and for no other reason
+
+    def as_mapping(self) -> dict[str, Any]:
+        """The part of tuned.json that `tuned_plan` reads."""
+        plan = self.plan
+        return {
+            "stages": format_stages(plan.stages), "noise": plan.noise, "beta": plan.beta,
+            "symmetric_views": plan.symmetric_views, "halt_above": self.halt_above,
+            "rules": self.rules,
+        }  # fmt: skip
+
+
+def tuned_plan(model: RecursiveModel, task: Task | str) -> TunedPlan | None:
+    """The plan beside the model's weights; None if there is none, or it is for another task.
+
+    CheckpointError where the file is damaged.
+    """
+    content = model_info(model).tuned
+    name = task if isinstance(task, str) else task.name
+    if content is None or content.get("task") != name:
+        return None
+    try:
+        plan = Adaptive(
+            parse_stages(content["stages"]), noise=content["noise"], beta=content["beta"],
+            symmetric_views=content["symmetric_views"],
+        )  # fmt: skip
+        above = content["halt_above"]
+        return TunedPlan(plan, None if above is None else float(above), bool(content["rules"]))
+    except (KeyError, TypeError, ValueError, AttributeError, SettingsError) as error:
+        raise CheckpointError(
+            "expected a plan with stages, noise, beta, symmetric_views, halt_above and rules in "
+            f"tuned.json, got damaged content ({type(error).__name__}: {error}); delete it and run "
+            "tiltrm tune again"
+        ) from error
 
 
 def resized_plan(plan: Adaptive, settings: Mapping[str, Any]) -> Adaptive:

@@ -5,11 +5,13 @@ import json
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
+import torch
 from torch import Tensor
 
 from tiltrm.errors import SettingsError
 from tiltrm.explore.result import SearchResult
 from tiltrm.explore.search import TIMED_OUT, UNDECIDED
+from tiltrm.solving.risk import trust
 from tiltrm.tasks import Task
 
 KEYS = (  # of the JSON object, in this order
@@ -139,15 +141,22 @@ class PuzzleRecord:
 
 def puzzle_record(
     task: Task, puzzle: Tensor, result: SearchResult, row: int, rate: float,
-    abstain: float | None, solutions: int | None = None,
+    abstain: float | None = None, trusted_above: float | None = None, solutions: int | None = None,
 ) -> PuzzleRecord:  # fmt: skip
-    """The record of one row of a result; `rate` is seconds per evaluation."""
+    """The record of one row of a result; `rate` is seconds per evaluation.
+
+    The answer is withheld if its confidence is below `abstain` or it breaks a rule, or if its
+    trust is not above `trusted_above` (`tiltrm.solving.call.risk_rung`).
+    """
     answer = result.answers[row]
     evaluations = int(result.evaluations[row])
     confidence = float(result.confidence[row])
     solved = bool(task.is_solved(puzzle, answer))
     doubtful = abstain is not None and (confidence < abstain or not solved)
-    withheld = bool(result.degenerate[row]) or doubtful
+    decided = torch.tensor(result.decided_by[row] != UNDECIDED)
+    own = trust(decided, result.halt_probability[row], torch.tensor(solved))
+    risky = trusted_above is not None and float(own) <= trusted_above
+    withheld = bool(result.degenerate[row]) or doubtful or risky
     return PuzzleRecord(
         puzzle=task.decode(puzzle),
         answer=None if withheld else task.decode(answer),

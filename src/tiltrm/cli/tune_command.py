@@ -1,0 +1,142 @@
+"""Choose noise, plan and stopping rule for a checkpoint, and calibrate its confidence."""
+
+import argparse
+import json
+import tempfile
+from contextlib import nullcontext
+from pathlib import Path
+
+from tiltrm.cli.progress import Bar
+from tiltrm.data import read
+from tiltrm.data.splits import checksum
+from tiltrm.device import choose
+from tiltrm.errors import SettingsError
+from tiltrm.evaluate.table import align
+from tiltrm.explore.plan import format_stages
+from tiltrm.model import load
+from tiltrm.model.checkpoint import BUNDLED, bundled
+from tiltrm.model.native import CALIBRATION, CONFIG, TUNED, read_mapping, write_beside
+from tiltrm.report.tuning import draw_frontier
+from tiltrm.solving import task_of
+from tiltrm.solving.risk import smallest_risk
+from tiltrm.solving.tune import Checked, Tuner, Tuning
+from tiltrm.solving.tune_store import PartStore
+
+SHOWN = 12  # points of the frontier in the text
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Record, choose, check, store, and say what came out."""
+    _check(arguments)
+    is_bundled = arguments.model in bundled()
+    folder = BUNDLED / arguments.model if is_bundled else Path(arguments.model)
+    if not (folder / CONFIG).is_file() or (is_bundled and not arguments.dry_run):
+        raise SettingsError(
+            f"--model must be a folder that import or train wrote, got {arguments.model}; make one "
+            "with tiltrm import CKPT --out DIR, or see what would be chosen with --dry-run"
+        )
+    model = load(arguments.model, device=choose(arguments.device))
+    task = task_of(model, arguments.task)
+    puzzles = read(arguments.data, task, limit=arguments.puzzles)
+    about = {
+        "puzzles": checksum(puzzles), "task": task.name, "seed": arguments.seed,
+        "judge": arguments.judge, "rules": arguments.rules, "evaluations": arguments.evaluations,
+        "minutes": arguments.minutes, "only": arguments.confidence_only,
+    }  # fmt: skip
+    weights = str(read_mapping(folder / CONFIG)["checksum"])
+    kept = arguments.store or (None if arguments.dry_run else folder / "tune")
+    with nullcontext(kept) if kept else tempfile.TemporaryDirectory() as where:
+        store = PartStore(Path(where), weights, about)
+        with Bar("tuning", 1, unit="evaluations") as bar:
+            tuner = Tuner(
+                model, puzzles, store, seed=arguments.seed, judge=arguments.judge,
+                rules=arguments.rules, evaluations=arguments.evaluations,
+                minutes=arguments.minutes, tick=bar, data=Path(arguments.data).name,
+            )  # fmt: skip
+            bar.total = tuner.budget
+            if arguments.confidence_only:
+                return _calibrate(arguments, tuner, folder)
+            found = tuner.run()
+    if not arguments.dry_run:
+        _store(folder, task.name, found)
+    if arguments.picture is not None:
+        draw_frontier(found, arguments.picture)
+    stored = "" if arguments.dry_run else str(folder)
+    print(json.dumps(found.as_mapping()) if arguments.json else words(found, stored))
+    return 0
+
+
+def _check(arguments: argparse.Namespace) -> None:
+    if arguments.evaluations is not None and arguments.minutes is not None:
+        raise SettingsError("expected --evaluations or --minutes, got both; leave one out")
+    for name in ("evaluations", "minutes", "puzzles"):
+        value = getattr(arguments, name)
+        if value is not None and not value > 0:
+            raise SettingsError(f"--{name} must be above 0, got {value}")
+    if arguments.rules and arguments.judge == "agreement":
+        raise SettingsError("--judge must not be agreement with --rules; leave one out")
+
+
+def _calibrate(arguments: argparse.Namespace, tuner: Tuner, folder: Path) -> int:
+    """Fit and store the calibration of the plan that the model has."""
+    found, checked = tuner.calibrate()
+    if not arguments.dry_run:
+        write_beside(folder, CALIBRATION, found.as_mapping())
+    if arguments.json:
+        print(json.dumps(found.as_mapping()))
+        return 0
+    print(
+        f"calibrated on {found.puzzles:,} puzzles by {found.judge}: {checked.right:,} right at "
+        f"{checked.evaluations:,.1f} evaluations a puzzle\n"
+        f"the smallest risk that these puzzles support is {smallest_risk(found.ladder):.2g}"
+    )
+    return 0
+
+
+def _store(folder: Path, task: str, found: Tuning) -> None:
+    if found.kept:
+        write_beside(folder, TUNED, {"task": task, **found.as_mapping()})
+    else:
+        (folder / TUNED).unlink(missing_ok=True)
+    if found.calibration is None:
+        (folder / CALIBRATION).unlink(missing_ok=True)
+    else:
+        write_beside(folder, CALIBRATION, found.calibration.as_mapping())
+
+
+def words(found: Tuning, stored: str) -> str:
+    """The frontier, the chosen plan, and the check on other puzzles."""
+    plan = found.chosen.plan
+    stop = (
+        "stops at a valid solution" if found.chosen.rules
+        else f"stops above a halt logit of {found.chosen.halt_above:g}, or by agreement"
+    )  # fmt: skip
+    step = max(1, -(-len(found.frontier) // SHOWN))
+    points = [*found.frontier[:-1:step], *found.frontier[-1:]]
+    table = [["right %", "evaluations", "halt above", "stages"]]
+    table += [
+        [f"{100 * p.right:.2f}", f"{p.evaluations:,.1f}", f"{p.halt_above:g}", p.stages]
+        for p in points
+    ]
+    lines = [
+        f"frontier on {found.puzzles:,} puzzles, right by {found.judge}:",
+        align(table, left=0),
+        f"chosen: {format_stages(plan.stages)}; noise {plan.noise:g}, beta {plan.beta:g}, "
+        f"{'symmetric views' if plan.symmetric_views else 'no symmetric views'}; {stop}",
+        f"  played: {found.played.right:.2%} right at {found.played.evaluations:,.1f} evaluations",
+        f"  on {found.checked.puzzles:,} other puzzles: {_share(found.checked)}; "
+        f"the task's own plan: {_share(found.untuned)}",
+        f"  {'kept' if found.kept else 'not kept: the task plan is right more often there'}; "
+        f"tuning took {found.evaluations:,} evaluations",
+    ]
+    if found.calibration is None:
+        lines.append("  confidence not calibrated: too few puzzles, or no judge of single answers")
+    if stored:
+        which = "stored" if found.kept else "calibration of the task's plan stored"
+        if found.kept or found.calibration is not None:
+            lines.append(f"  {which} in {stored}; solve, evaluate and serve use it from now on")
+    return "\n".join(lines)
+
+
+def _share(checked: Checked) -> str:
+    return f"{checked.right / checked.puzzles:.2%} right at {checked.evaluations:,.1f} evaluations"

@@ -1,0 +1,111 @@
+"""tiltrm tune: what it stores, who uses it, what it says, and bad input in one sentence."""
+
+import importlib.util
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.train import toys
+
+from tiltrm.cli import tune_command
+from tiltrm.explore.plan import Adaptive, parse_stages
+from tiltrm.model import load, save
+from tiltrm.model.native import CALIBRATION, TUNED, write_beside
+from tiltrm.model.trm import TRM
+from tiltrm.solving import build_search
+from tiltrm.solving.plans import TunedPlan
+from tiltrm.solving.trajectories import Played
+from tiltrm.solving.tune import Checked, PlanPoint, Tuner, Tuning
+
+PLAN = Adaptive(parse_stages("1x3 2x2*2"), noise=0.2, beta=1.0, symmetric_views=True)
+
+
+def tuning(*, kept: bool = True) -> Tuning:
+    return Tuning(
+        TunedPlan(PLAN, 1.5), kept, "labels", 20, Played(0.9, 0.1, 50.0), Checked(20, 18, 51.0),
+        Checked(20, 16, 80.0), 12345, (PlanPoint(40.0, 0.8, "1x3", 1.5),), None,
+    )  # fmt: skip
+
+
+@pytest.fixture
+def folder(toy: TRM, tmp_path: Path) -> Path:
+    return save(toy, tmp_path / "model", dtype=None)
+
+
+@pytest.fixture
+def data(tmp_path: Path) -> Path:
+    return toys.write_csv(tmp_path / "puzzles.csv", toys.puzzles(40))
+
+
+def test_the_result_is_stored_said_and_used(
+    tiltrm: Any, folder: Path, data: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Tuner, "run", lambda self: tuning())
+    picture = () if importlib.util.find_spec("matplotlib") is None else (
+        "--picture", data.with_suffix(".svg"))  # fmt: skip
+    code, out, _ = tiltrm(
+        "tune", "--model", folder, "--data", data, "--evaluations", 200_000, *picture
+    )
+    assert code == 0
+    assert not picture or "<svg" in data.with_suffix(".svg").read_text()
+    assert "frontier on 20 puzzles, right by labels" in out
+    assert "chosen: 1x3 2x2*2; noise 0.2, beta 1, symmetric views" in out
+    assert "90.00% right at 51.0 evaluations; the task's own plan: 80.00% right" in out
+    model = load(folder)
+    assert build_search(model).plan == PLAN
+    assert build_search(model, tuned=False).plan != PLAN
+    command = ("evaluate", "--model", folder, "--data", data, "--limit", 2, "--folds", 1,
+               "--seeds", 1, "--json", "--method")  # fmt: skip
+    code, out, _ = tiltrm(*command, "adaptive", "adaptive:tuned=false,outer_steps=2")
+    rows = json.loads(out)["rows"]
+    assert rows[0]["settings"]["stages"] == [[1, 3, False], [2, 2, False], [2, 2, False]]
+    assert rows[0]["settings"]["halt_above"] == 1.5
+    assert rows[1]["settings"]["stages"] == [[1, 2, False]]
+
+
+def test_a_plan_that_is_not_kept_is_not_stored(
+    tiltrm: Any, folder: Path, data: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write_beside(folder, TUNED, {"task": "sudoku4", **tuning().as_mapping()})
+    monkeypatch.setattr(Tuner, "run", lambda self: tuning(kept=False))
+    code, out, _ = tiltrm("tune", "--model", folder, "--data", data, "--evaluations", 200_000)
+    assert code == 0
+    assert "not kept" in out
+    assert not (folder / TUNED).exists()
+    assert not (folder / CALIBRATION).exists()
+
+
+def test_bad_input(tiltrm: Any, folder: Path, data: Path, tmp_path: Path) -> None:
+    model = ("--model", folder, "--data", data)
+    sudoku = tmp_path / "sudoku.csv"
+    sudoku.write_text("question,answer\n" + "." * 81 + "," + "1" * 81 + "\n")
+    few = toys.write_csv(tmp_path / "few.csv", toys.puzzles(40).take(slice(0, 5)))
+    for wrong, message in (
+        ((*model, "--evaluations", 10), "a budget must be at least"),
+        ((*model, "--evaluations", 10, "--minutes", 1), "got both"),
+        ((*model, "--minutes", 0), "--minutes must be above 0"),
+        (("--model", "sudoku-extreme", "--data", data), "a folder that import or train wrote"),
+        (("--model", folder, "--data", few), "at least 40 puzzles to tune on, got 5"),
+        (("--model", folder, "--data", sudoku), "expected"),
+        ((*model, "--rules", "--judge", "agreement"), "leave one out"),
+        ((*model, "--evaluations", 200_000), "no sign that this model solves anything"),
+    ):
+        code, _, err = tiltrm("tune", *wrong)
+        assert (code, len(err.splitlines())) == (2, 1), (wrong, err)
+        assert message in err
+    other = tmp_path / "store"
+    other.mkdir()
+    (other / "about.json").write_text('{"weights": "of another model"}')
+    code, _, err = tiltrm("tune", *model, "--store", other, "--evaluations", 200_000)
+    assert code == 2
+    assert "got those of another model" in err
+
+
+def test_the_commands_words_say_when_rules_stop() -> None:
+    found = tuning()
+    ruled = tune_command.words(
+        Tuning(**{**vars(found), "chosen": TunedPlan(PLAN, None, rules=True)}), ""
+    )
+    assert "stops at a valid solution" in ruled
+    assert "stored" not in ruled

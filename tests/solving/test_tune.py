@@ -1,0 +1,165 @@
+"""tune: plans played on recordings against real runs, the choice, resuming, bad input."""
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from tests.diagnose.wells import EASY, HARD, Wells
+from torch import Tensor
+
+from tiltrm.data import Puzzles
+from tiltrm.errors import CheckpointError, DataError, SettingsError
+from tiltrm.explore.plan import Adaptive, parse_stages
+from tiltrm.explore.running import run_search
+from tiltrm.explore.search import adaptive_search
+from tiltrm.solving import tune
+from tiltrm.solving.methods import Stopping, stopping_rules
+from tiltrm.solving.trajectories import PlanRecording, follow_many, play
+from tiltrm.solving.tune import AGREEMENT, LABELS, RULES, Tuner
+from tiltrm.solving.tune_store import PartStore
+from tiltrm.tasks.base import TaskDefaults
+
+MODEL: Any = Wells()
+BUDGET = 150_000
+
+
+@dataclass(frozen=True)
+class WellsTask:
+    """Ones in every cell; a hard cell starts on the wrong side, and only noise helps."""
+
+    name: str = "wells"
+    cells: int = 6
+    vocabulary: int = 3
+    side: int = 6
+
+    @property
+    def defaults(self) -> TaskDefaults:
+        return TaskDefaults(stages="1x6 2x6", noise=0.1, symmetric_views=False)
+
+    def is_solved(self, puzzle: Tensor, answer: Tensor) -> Tensor:
+        return (answer == EASY).all(-1).expand(torch.broadcast_shapes(
+            puzzle.shape[:-1], answer.shape[:-1]))  # fmt: skip
+
+
+TASK: Any = WellsTask()
+
+
+def puzzles(count: int = 160, *, labelled: bool = True) -> Puzzles:
+    """A third of the puzzles has one hard cell. Pads count as easy and make puzzles different."""
+    chance = torch.Generator().manual_seed(0)
+    tokens = torch.randint(0, EASY + 1, (count, 6), generator=chance).to(torch.uint8)
+    hard = torch.arange(0, count, 3)
+    tokens[hard, hard % 6] = HARD
+    answers = torch.full_like(tokens, EASY)
+    return Puzzles(TASK, tokens, answers if labelled else None)
+
+
+def tuner(folder: Path, given: Puzzles | None = None, **changes: Any) -> Tuner:
+    settings: dict[str, Any] = {"evaluations": BUDGET, "seed": 1} | changes
+    store = PartStore(folder, "weights", {"seed": settings["seed"]})
+    return Tuner(MODEL, given or puzzles(), store, **settings)
+
+
+def test_a_played_plan_is_the_real_one_in_the_mean() -> None:
+    """The same noises in another order: shares within three standard errors, costs alike."""
+    many = puzzles(600)
+    known = many.labels()
+    chance = torch.Generator().manual_seed(0)
+    many = Puzzles(TASK, many.questions[torch.randperm(600, generator=chance)], known)
+    common = {"labels": known, "symmetric": False, "seed": 3}
+    quiet = follow_many(MODEL, TASK, many.questions, which=range(1), steps=24, noise=0.0, **common)
+    noisy = follow_many(MODEL, TASK, many.questions, which=range(9), steps=12, noise=0.3, **common)
+    count = len(many)
+    recording = PlanRecording(
+        quiet, {0.3: noisy}, {0.3: np.full(count, 9)}, np.arange(count), np.ones(count), 3, False
+    )
+    plan = Adaptive(parse_stages("1x4 4x6 4x6"), noise=0.3, beta=0.25)
+    stopping = Stopping.of(MODEL, halt_above=5.0)
+    played = play(recording, plan, stopping)[-1]
+    keys = torch.arange(count)  # equal puzzles must not share their noise
+    search = adaptive_search(MODEL, plan, stopping_rules(MODEL, None, stopping))
+    real = run_search(search, many.questions, seed=5, keys=keys)
+    right = (real.answers == known).all(-1).double()
+    error = float((right.var() / count).sqrt()) + 0.01
+    assert played.right == pytest.approx(float(right.mean()), abs=5 * error)
+    assert played.evaluations == pytest.approx(float(real.evaluations.double().mean()), rel=0.15)
+    assert 0.3 < played.right < 1.0 or played.right == 1.0
+
+
+@pytest.mark.parametrize("judge", [LABELS, RULES, AGREEMENT])
+def test_a_plan_is_chosen_with_and_without_labels(tmp_path: Path, judge: str) -> None:
+    given = puzzles(labelled=judge == LABELS)
+    found = tuner(tmp_path, given, judge=None if judge != AGREEMENT else judge).run()
+    assert found.judge == judge
+    assert found.kept
+    assert found.checked.right >= found.untuned.right
+    assert found.checked.right > 0
+    if judge != AGREEMENT:
+        assert found.checked.right == found.checked.puzzles  # the task's plan is too quiet
+        assert found.untuned.right < found.untuned.puzzles
+        assert found.chosen.plan.noise > 0.1
+        assert found.calibration is not None
+        assert found.calibration.judge == judge
+    rights = [point.right for point in found.frontier]
+    costs = [point.evaluations for point in found.frontier]
+    assert rights == sorted(rights)
+    assert costs == sorted(costs)
+
+
+def test_a_killed_run_continues_and_the_same_seed_chooses_the_same(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    whole = tuner(tmp_path / "whole").run()
+    calls = []
+    real = tune.follow_many
+
+    def counted(*arguments: Any, **settings: Any) -> Any:
+        calls.append(settings["which"])
+        return real(*arguments, **settings)
+
+    monkeypatch.setattr(tune, "follow_many", counted)
+
+    class KilledError(Exception):
+        pass
+
+    def kill(spent: float) -> None:
+        if spent > BUDGET / 5:
+            raise KilledError
+
+    with pytest.raises(KilledError):
+        tuner(tmp_path / "killed", tick=kill).run()
+    before = len(calls)
+    again = tuner(tmp_path / "killed").run()
+    assert again.as_mapping() == whole.as_mapping()
+    assert before > 3
+    after = len(calls)
+    tuner(tmp_path / "killed").run()
+    assert len(calls) == after  # everything was there
+
+
+def test_a_damaged_part_is_made_again(tmp_path: Path) -> None:
+    store = PartStore(tmp_path, "weights", {})
+    made = store.part("a", lambda: {"x": np.arange(3)})
+    path = store.folder / "a.npz"
+    path.write_bytes(path.read_bytes()[:20])
+    again = store.part("a", lambda: {"x": np.arange(3)})
+    assert made["x"].tolist() == again["x"].tolist() == [0, 1, 2]
+
+
+def test_bad_input_gets_a_sentence(tmp_path: Path) -> None:
+    with pytest.raises(DataError, match="at least 40 puzzles to tune on, got 8"):
+        tuner(tmp_path, puzzles(8))
+    with pytest.raises(SettingsError, match=r"a budget must be at least .* evaluations"):
+        tuner(tmp_path, evaluations=100)
+    with pytest.raises(DataError, match="expected puzzles with answers"):
+        tuner(tmp_path, puzzles(labelled=False), judge=LABELS)
+    PartStore(tmp_path / "store", "one model", {})
+    with pytest.raises(CheckpointError, match="got those of another model"):
+        PartStore(tmp_path / "store", "another", {})
+    wrong = puzzles()
+    labels = torch.full_like(wrong.labels(), 3)  # labels of another task
+    with pytest.raises(DataError, match="no sign that this model solves anything"):
+        tuner(tmp_path / "wrong", Puzzles(TASK, wrong.questions, labels)).run()
