@@ -86,7 +86,7 @@ export function resultEvent(known, task, puzzle, tokens, result, seconds) {
     solved_by_rules: withheld ? null : task.isSolved(tokens, result.answer),
     confidence: round(result.confidence, RECORD_DIGITS), entropy: result.entropy.map((value) => round(value, RECORD_DIGITS)),
     halt_probability: round(result.haltProbability, RECORD_DIGITS), evaluations: result.evaluations,
-    seconds: round(seconds, RECORD_DIGITS), abstained: withheld, error: null,
+    seconds: round(seconds, RECORD_DIGITS), abstained: withheld, error: null, solutions: null, // nobody counts them here
     decided_by: result.decidedBy, outer_steps: result.outerSteps, particles: result.particles,
   };
 }
