@@ -68,6 +68,7 @@ def settings_of(record: Any) -> dict[str, Setting]:
 
 
 LARGEST_CLOUD, LONGEST_RUN = 2**16, 2**20  # larger numbers are typing errors
+LARGEST_SCALE = 1e6  # of noise and beta: float32 overflows at 1e38
 
 
 @dataclass(frozen=True)
@@ -85,11 +86,12 @@ class Exploration:
     )  # fmt: skip
     noise: float = setting(
         0.3, "scale of the noise; adaptive: the same in all stages",
-        "adaptive guided unguided ptrm halt_first", symbol="SIGMA", label="Noise σ",
+        "adaptive guided unguided ptrm halt_first", most=LARGEST_SCALE, symbol="SIGMA",
+        label="Noise σ",
     )  # fmt: skip
     beta: float = setting(
         0.25, "inverse temperature: strength of the tilt towards the guide", "adaptive guided",
-        label="Tilt β",
+        most=LARGEST_SCALE, label="Tilt β",
     )  # fmt: skip
     resample_below: float = setting(
         0.3, "resample when ESS / particles falls below this; adaptive: without symmetric views",
@@ -164,6 +166,11 @@ TABLE: dict[str, Setting] = {
         Setting(
             "agree_among", int, AGREE_AMONG, "the smallest cloud whose agreement counts",
             ("adaptive",), least=1, symbol="S",
+        ),
+        Setting(
+            "seconds", float, None,
+            "stop after so many seconds of computing a puzzle, with the best answer so far",
+            (*METHODS, "halt_first"), symbol="T",
         ),
         Setting(
             "copies", int, 8, "symmetric copies of the puzzle that vote", ("symmetry",), least=1,

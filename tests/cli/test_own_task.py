@@ -75,3 +75,25 @@ def test_a_preset_of_no_task_names_those_for_all(tiltrm: Any) -> None:
     code, _, err = tiltrm("train", "--task", SPEC, "--preset", "fast")
     assert (code, len(err.splitlines())) == (2, 1)
     assert "no preset 'fast' for latin5; expected one of small, or a file" in err
+
+
+def test_data_checks_a_task_on_its_own_puzzles(tiltrm: Any) -> None:
+    code, out, _ = tiltrm("data", "--task", SPEC)
+    assert (code, out) == (0, "latin5: rules, texts, symmetries and pictures fit on 16 puzzles\n")
+    assert json.loads(tiltrm("data", "--task", SPEC, "--json")[1])["checked"] == 16
+
+
+def test_a_function_that_fails_later_is_one_sentence(tiltrm: Any, tmp_path: Path) -> None:
+    """The check at registration sees one puzzle; this fails at the fourth."""
+    path = tmp_path / "own.py"
+    text = Path(SPEC.rpartition(":")[0]).read_text()
+    late = '        if seed > 9 and not hasattr(seed, "x"):\n            raise KeyError("later")\n'
+    path.write_text(
+        text.replace("        chance, size = random", f"{late}        chance, size = random")
+    )
+    code, _, err = tiltrm(
+        "data", "--task", f"{path}:LATIN", "--generate", 3, "--out", tmp_path / "o.csv"
+    )
+    assert (code, len(err.splitlines())) == (2, 1)
+    assert "own.py: generate must not raise, got KeyError: 'later' in line" in err
+    assert not (tmp_path / "o.csv").exists()

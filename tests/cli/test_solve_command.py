@@ -77,7 +77,8 @@ def test_text_says_what_came_out(tiltrm: Any, solver: Any) -> None:
     out = tiltrm("solve", PUZZLE, "--no-color")[1]
     assert "│ 1 2 │ 3 4 │" in out
     assert "\x1b" not in out
-    assert "valid solution; confidence 0.993; stopped by the halting head; 3 evaluations; " in out
+    assert "valid solution (the puzzle has several solutions); confidence 0.993; " in out
+    assert "; stopped by the halting head; 3 evaluations; " in out
     _, out, err = tiltrm("solve", OTHER, BAD)
     assert "breaks a rule" in out
     assert err == (
@@ -87,7 +88,7 @@ def test_text_says_what_came_out(tiltrm: Any, solver: Any) -> None:
     solver.halt = 4.5
     out = tiltrm("solve", PUZZLE, "--abstain", "1")[1]
     assert "│ 1 . │ . . │" in out
-    assert "abstained; confidence 0.989" in out
+    assert "abstained (the puzzle has several solutions); confidence 0.989" in out
 
 
 def test_colours_are_for_terminals_that_want_them(

@@ -169,10 +169,61 @@ def test_a_bomb_of_short_lines_ends_at_the_limit(
     path.write_bytes(gzip.compress(b"question\n" + b"\n" * 300_000))
     assert len(list(text_files.lines(path))) == 300_001
     monkeypatch.setattr(text_files, "MAX_BYTES", 100_000)
-    with pytest.raises(DataError, match="at most 100000 bytes"):
+    with pytest.raises(DataError, match="at most 100,000 bytes"):
         read(path)
 
 
 def test_a_folder_that_cannot_be_read_as_a_file(tmp_path: Path) -> None:
     with pytest.raises(DataError, match="expected a readable file, got: Is a directory"):
         read_lines(tmp_path)
+
+
+@pytest.mark.parametrize("line", [b"\n", b"1\n", b"." * 81 + b"\n"])
+def test_a_bomb_is_recognised_by_its_ratio(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, line: bytes
+) -> None:
+    """Refused soon after the part of any ratio, a hundredth of the text."""
+    monkeypatch.setattr(text_files, "ALWAYS_READ", 20_000)
+    monkeypatch.setattr(text_files, "MAX_RATIO", 20)
+    path, length = tmp_path / "bomb.gz", 2_000_000
+    path.write_bytes(gzip.compress(line * (length // len(line)), 9))
+    found: list[str] = []
+    with pytest.raises(DataError, match="allow more with --max-bytes"):
+        found.extend(text_files.lines(path))
+    assert sum(map(len, found)) < length / 2
+    with pytest.raises(DataError, match="allow more with --max-bytes"):
+        read(path, TOY if line == b"1\n" else SUDOKU)
+
+
+def test_a_limit_that_is_given_counts_alone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(text_files, "ALWAYS_READ", 1000)
+    monkeypatch.setattr(text_files, "MAX_RATIO", 2)
+    path = tmp_path / "same.gz"
+    path.write_bytes(gzip.compress((TOY.decode(TOY.generate(0)[0]) + "\n").encode() * 1000))
+    with pytest.raises(DataError, match="at most"):
+        read(path, TOY)
+    assert len(read(path, TOY, max_bytes=17_000)) == 1000
+    with pytest.raises(DataError, match="at most 16,999 bytes"):
+        read(path, TOY, max_bytes=16_999)
+
+
+def test_a_limit_beyond_all_numbers_is_no_limit(tmp_path: Path) -> None:
+    path = tmp_path / "one.txt"
+    path.write_text(TOY.decode(TOY.generate(0)[0]))
+    assert len(read(path, TOY, limit=99999999999999999999)) == 1
+
+
+def test_text_is_encoded_in_parts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Grids that cross the border of a part, and the number of a bad puzzle, stay the same."""
+    texts = [TOY.decode(TOY.generate(seed)[0]) for seed in range(9)]
+    rows = "\n".join(text[i : i + 4] for text in texts for i in range(0, 16, 4))
+    path = tmp_path / "grids.txt"
+    path.write_text(rows)
+    whole = read(path, TOY).questions
+    monkeypatch.setattr(text_files, "CHUNK", 5)
+    assert torch.equal(read(path, TOY).questions, whole)
+    path.write_text(rows + "\n\n11..............")
+    with pytest.raises(DataError, match="puzzle 10: clues conflict"):
+        read(path, TOY)

@@ -19,7 +19,7 @@ from tiltrm.evaluate.summary import by_step, summarise
 from .toys import Wells, a_job
 
 COLUMNS: dict[str, Any] = {
-    "puzzle": torch.tensor([3, 5, 8]),
+    "puzzle": torch.tensor([0, 1, 2]),
     "exact": torch.tensor([True, False, True]),
     "oracle": None,
     "confidence": torch.tensor([0.25, 1.0, 0.0]),
@@ -304,3 +304,59 @@ def test_of_two_missing_runs_only_the_one_that_records_more_is_computed(tmp_path
     full, lean = asked(by_step=True), asked()
     assert Store(tmp_path).missing([lean, full]) == [full]
     assert Store(tmp_path).missing([lean]) == [lean]
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"exact": torch.tensor([1, 0, 1])},
+        {"confidence": ["a", "b", "c"]},
+        {"decided_by": torch.tensor([1, 2, 3])},
+        {"exact": None},
+        {"puzzle": torch.tensor([0, 2, 3])},
+        {"confidence": torch.tensor([0.5, 0.5])},
+    ],
+)
+def test_columns_of_another_type_or_length_are_damage(
+    tmp_path: Path, changes: dict[str, Any], without_pyarrow: pytest.MonkeyPatch
+) -> None:
+    said: list[str] = []
+    here = Store(tmp_path, said.append)
+    here.write(a_job(), {**COLUMNS, **changes}, ABOUT)
+    assert here.missing([a_job()]) == [a_job()]
+    assert "expected" in said[0]
+
+
+def test_shards_that_lack_rows_are_named(tmp_path: Path) -> None:
+    """Three puzzles of fold 0 of 2, two of fold 1: five puzzles. Then fold 1 loses one."""
+    here = Store(tmp_path)
+    jobs = [a_job(fold=fold, folds=2) for fold in range(2)]
+    for rows in ([1, 3], [1]):
+        here.write(jobs[0], {**COLUMNS, "puzzle": torch.tensor([0, 2, 4])}, ABOUT)
+        own = {"puzzle": torch.tensor(rows), "exact": torch.ones(len(rows), dtype=torch.bool)}
+        here.write(jobs[1], own, ABOUT)
+        if len(rows) == 2:
+            assert len(here.read(jobs, 5)) == 2
+            with pytest.raises(DataError, match="with 3 rows, which does not fit"):
+                here.read(jobs[:1], 7)
+        else:
+            with pytest.raises(DataError, match="fold 1\\) with 1 rows, which does not fit"):
+                here.read(jobs)
+
+
+def test_another_version_is_named(tmp_path: Path) -> None:
+    said: list[str] = []
+    here = Store(tmp_path, said.append)
+    here.write(a_job(), COLUMNS, {**ABOUT, "tiltrm": "tiltrm 0.0.1"})
+    here.read([a_job()])
+    assert "1 of 1 shards were computed by tiltrm 0.0.1" in said[0]
+
+
+def test_a_small_file_with_billions_of_numbers_is_not_unpacked(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    here = Store(tmp_path, print)
+    here.write(a_job(), COLUMNS, ABOUT)
+    monkeypatch.setattr(shards, "MAX_NUMBERS", 10)
+    with pytest.raises(DataError, match="at most 10 numbers, got"):
+        shards.decode(tmp_path / f"{a_job().key}.parquet")

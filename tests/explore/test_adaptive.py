@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from tiltrm.errors import DeviceError, SettingsError
-from tiltrm.explore import running
+from tiltrm.explore import running, search
 from tiltrm.explore.cloud import Cloud, Context, StepInfo
 from tiltrm.explore.plan import Adaptive, Stage
 from tiltrm.explore.result import SearchResult, token_entropy
@@ -374,3 +374,75 @@ def test_agreement_of_less_than_nine_tenths_does_not_stop_a_search() -> None:
         answers = [[1, 2]] * agreeing + [[3, 3]] * (size - agreeing)
         even = cloud([1 / size] * size, [0.0] * size)
         assert bool(rule(even, context(answers)).decided) is decided  # type: ignore[arg-type]
+
+
+def test_a_time_limit_gives_the_answers_so_far_as_undecided(
+    model: TRM, tokens: Tensor, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Six puzzles share every step of 6 s, so each has spent 3 s after three of them."""
+    now = iter(range(0, 10_000, 6))
+    monkeypatch.setattr(search, "perf_counter", lambda: next(now))
+    rules = {"halting": by_halting(model, NEVER)}
+    found = solve(model, tokens, rules, PLAN, seconds=3.0)
+    assert found.decided_by == ("time",) * len(tokens)
+    assert found.outer_steps.tolist() == [3] * len(tokens)
+    monkeypatch.undo()
+    shorter = solve(model, tokens, rules, Adaptive(stages=(Stage(1, 3),)))
+    assert torch.equal(found.answers, shorter.answers)
+    assert torch.equal(found.confidence, shorter.confidence)
+
+
+def test_a_decided_puzzle_is_no_late_one(
+    model: TRM, tokens: Tensor, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    now = iter(range(0, 10**9, 10**6))
+    monkeypatch.setattr(search, "perf_counter", lambda: next(now))
+    found = solve(model, tokens, {"halting": by_halting(model, -NEVER)}, PLAN, seconds=0.0)
+    assert set(found.decided_by) == {"halting"}
+
+
+class NoDecoder(TRM):
+    """The decoder gives NaN for some trajectories, and the halting head is sure of all."""
+
+    broken: float = math.inf  # above this mean of its first answer cell, a trajectory has NaN
+
+    def decode(self, answer: Tensor) -> Tensor:
+        bad = answer[..., 1, :].mean(-1) < self.broken
+        return super().decode(answer).masked_fill(bad[..., None, None], math.nan)
+
+    def halt_logit(self, answer: Tensor) -> Tensor:
+        return torch.full(answer.shape[:-2], 9.0)
+
+
+@pytest.fixture
+def no_decoder(model: TRM) -> NoDecoder:
+    broken = NoDecoder(model.config).eval().requires_grad_(False)
+    broken.load_state_dict(model.state_dict())
+    return broken
+
+
+@pytest.mark.parametrize("rule", [by_halting, by_agreement, None])
+def test_a_particle_without_finite_logits_is_dead(
+    no_decoder: NoDecoder, tokens: Tensor, rule: object
+) -> None:
+    rules = {"rule": by_halting(no_decoder, 1.0)} if rule is by_halting else {}
+    if rule is by_agreement:
+        rules = {"rule": by_agreement(0.5, 1)}
+    found = solve(no_decoder, tokens, rules, PLAN)
+    assert bool(found.degenerate.all())
+    assert set(found.decided_by) == {UNDECIDED}
+    assert not found.confidence.any()
+
+
+def test_the_living_particles_answer_for_those_without_logits(
+    no_decoder: NoDecoder, tokens: Tensor
+) -> None:
+    """Half of the trajectories are dead: no rule chooses one of them."""
+    plan, means = Adaptive(stages=(Stage(8, 4),), noise=0.5), []
+    no_decoder.broken = -math.inf
+    solve(no_decoder, tokens, {}, plan, watch=lambda i: means.append(
+        i.context.state.answer[..., 1, :].mean(-1)))  # fmt: skip
+    no_decoder.broken = float(means[-1].median())
+    found = solve(no_decoder, tokens, {}, plan)
+    assert not found.degenerate.any()
+    assert bool((found.confidence > 0).all())

@@ -1,5 +1,7 @@
 """Memory: chunks chosen from what there is, halved when it runs out."""
 
+from pathlib import Path
+
 import pytest
 import torch
 from torch import Tensor
@@ -72,3 +74,30 @@ def test_explore_survives_a_model_that_runs_out(model: TRM, tokens: Tensor) -> N
     settings = Exploration(particles=4, outer_steps=2)
     spared = explore(Greedy(), tokens, settings)
     assert torch.equal(spared.scores, explore(model, tokens, settings).scores)
+
+
+def test_a_cloud_beyond_all_memory_is_refused_before_it_is_made(
+    model: TRM, tokens: Tensor, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Linux would grant the memory and kill the process that uses it."""
+    half = 17 * 32 * 4  # bytes: positions x width x float32
+    monkeypatch.setattr(batching, "total_memory", lambda: 5 * 7 * half)
+    fits, large = (Exploration(particles=n, outer_steps=1) for n in (7, 8))
+    assert len(explore(model, tokens[:2], fits).answers) == 2  # one puzzle at a time
+    with pytest.raises(DeviceError, match="fewer particles"):
+        explore(model, tokens[:2], large)
+
+
+def test_the_memory_of_a_container_counts(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    assert batching.total_memory() > 2**20
+    limit = tmp_path / "memory.max"
+    monkeypatch.setattr(batching, "CONTAINER_LIMITS", (str(limit),))
+    for text, most in (("max\n", 2**20), ("4096\n", 4095)):
+        limit.write_text(text)
+        assert batching.total_memory() > most
+    assert batching.total_memory() == 4096
+
+
+def test_the_allocator_of_linux_is_understood() -> None:
+    assert batching.out_of_memory(RuntimeError("DefaultCPUAllocator: can't allocate memory: you"))
+    assert not batching.out_of_memory(RuntimeError("mat1 and mat2 shapes cannot be multiplied"))

@@ -1,11 +1,14 @@
 """Selection: exact winners, exact ties."""
 
+import pytest
 import torch
 from torch import Tensor
 
+from tiltrm.explore import select as selecting
 from tiltrm.explore.choices import make_select
 from tiltrm.explore.select import (
     Candidates,
+    agrees_with,
     best_score,
     majority,
     oracle,
@@ -94,3 +97,22 @@ def test_sameness_is_exact_in_pieces() -> None:
     assert torch.equal(whole, torch.cat([same_answer(part) for part in answers.split(7)]))
     assert torch.equal(whole, whole.transpose(1, 2))
     assert whole.diagonal(dim1=1, dim2=2).all()
+
+
+def test_large_clouds_are_grouped_with_the_same_result(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Pairs of 65,536 particles would take 300 GB."""
+    chance = torch.Generator().manual_seed(0)
+    answers = torch.randint(0, 3, (20, 40, 2), dtype=torch.uint8, generator=chance)
+    weights = torch.rand(20, 40, generator=chance).log_softmax(-1)
+    some = Candidates(answers, weights, torch.rand(20, 40, generator=chance))
+    by_pairs = weighted_map(some), majority(some)
+    monkeypatch.setattr(selecting, "LARGE", 8)
+    assert torch.equal(weighted_map(some), by_pairs[0])
+    assert torch.equal(majority(some), by_pairs[1])
+
+
+def test_agreement_with_one_particle() -> None:
+    answers = torch.randint(0, 2, (5, 9, 3), dtype=torch.uint8)
+    chosen = torch.tensor([0, 8, 3, 3, 1])
+    rows = torch.arange(5)
+    assert torch.equal(agrees_with(answers, chosen), same_answer(answers)[rows, chosen])

@@ -202,3 +202,61 @@ def test_native_weights_of_any_bytes(tmp_path_factory, data, kept):
 def test_names_of_any_text(name):
     with pytest.raises(CheckpointError):
         load(name)
+
+
+def test_tensors_that_repeat_their_storage_are_refused_unread(tmp_path):
+    """6 KB of file were 8.7 GB of weights."""
+    state = peer_state(MODEL, wrapper="")
+    name = next(iter(state))
+    state[name] = torch.zeros(1).expand(100_000, 100_000)
+    torch.save(state, tmp_path / "step_1")
+    with pytest.raises(CheckpointError, match="repeats 4; save a contiguous copy"):
+        load(tmp_path / "step_1", config=trm_settings(CONFIG))
+
+
+def test_one_storage_under_a_thousand_names_is_refused(tmp_path):
+    large = torch.zeros(1_000_000)
+    torch.save({f"a{n}.weight": large for n in range(1000)}, tmp_path / "step_1")
+    with pytest.raises(CheckpointError, match="got names for 4,000,000,000"):
+        load(tmp_path / "step_1", config=trm_settings(CONFIG))
+
+
+def test_a_compressed_archive_is_refused_unread(tmp_path):
+    inner = zipfile.ZipFile(io.BytesIO(PEER))
+    with zipfile.ZipFile(tmp_path / "a.ckpt", "w", zipfile.ZIP_DEFLATED) as bomb:
+        for name in inner.namelist():
+            bomb.writestr(name, inner.read(name))
+        bomb.writestr("archive/data/999", b"\0" * 50_000_000)
+    with pytest.raises(CheckpointError, match="unpacks to"):
+        load(tmp_path / "a.ckpt", config=trm_settings(CONFIG))
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [("expansion", 1e-9), ("expansion", 0.01), ("rotary_theta", 5e-324), ("width", 0),
+     ("heads", 2**11), ("prefix", -1), ("cells", 0)],
+)  # fmt: skip
+def test_sizes_that_no_model_can_have(tmp_path, name, value):
+    save(MODEL, tmp_path / "m")
+    config = tmp_path / "m" / "config.json"
+    known = json.loads(config.read_text())
+    known["sizes"][name] = value
+    config.write_text(json.dumps(known))
+    with pytest.raises(MEANT):
+        load(tmp_path / "m")
+
+
+def test_a_configuration_without_end(tmp_path):
+    save(MODEL, tmp_path / "m")
+    with (tmp_path / "m" / "config.json").open("r+b") as config:
+        config.truncate(10**11)  # a sparse file
+    with pytest.raises(CheckpointError, match="at most 10,000,000 bytes"):
+        load(tmp_path / "m")
+
+
+def test_weights_without_end(tmp_path):
+    save(MODEL, tmp_path / "m")
+    with (tmp_path / "m" / "model.safetensors").open("r+b") as weights:
+        weights.truncate(10**12)
+    with pytest.raises(CheckpointError, match="broken file"):
+        load(tmp_path / "m")

@@ -356,3 +356,25 @@ def test_a_task_and_a_guide_of_the_wrong_kind_are_named(toy: TRM, wrong: dict[st
     (name,) = wrong
     with pytest.raises(SettingsError, match=f"{name} must be .* got 3"):
         solve(toy, ["." * 81], **wrong)
+
+
+def test_a_record_says_what_decided_and_how_many_solutions_there_are(
+    stubborn: Any, toy: TRM
+) -> None:
+    model = stubborn(TASK.encode(ANSWER), halt=9.0)
+    several, single, none = solve_texts(
+        model, ["." * 16, TEXTS[0], "12..3..........4"], method="deterministic", outer_steps=1
+    )
+    assert (several.solutions, single.solutions) == (2, 1)
+    assert json.loads(several.as_json())["solutions"] == 2
+    assert json.loads(several.as_json())["decided_by"] == "budget"
+    decided = solve_texts(model, [PUZZLE])[0]
+    assert json.loads(decided.as_json())["decided_by"] == "halting"
+    assert none.solutions == TASK.solutions("12..3..........4")
+
+
+def test_seconds_end_a_search_of_any_method(toy: TRM) -> None:
+    for method in methods.METHODS:
+        found = solve(toy, TEXTS, method=method, outer_steps=10**6, seconds=0.0)
+        assert found.decided_by == ("time",) * 3, method
+        assert found.outer_steps.tolist() == [1] * 3

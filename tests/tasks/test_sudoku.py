@@ -1,5 +1,7 @@
 """Sudoku: text, rules, generator."""
 
+import random
+
 import pytest
 import torch
 from hypothesis import given, settings
@@ -7,7 +9,7 @@ from hypothesis import strategies as st
 from torch import Tensor
 
 from tiltrm.errors import PuzzleError, SettingsError
-from tiltrm.tasks import SUDOKU, Sudoku
+from tiltrm.tasks import SUDOKU, Sudoku, sudoku_generate
 
 TOY = Sudoku(2)
 PUZZLE = "53..7....6..195....98....6.8...6...34..8.3..17...2...6.6....28....419..5....8..79"
@@ -218,3 +220,22 @@ def test_generator_is_seeded() -> None:
 def test_only_small_boxes_exist() -> None:
     with pytest.raises(SettingsError, match="2 or 3"):
         Sudoku(4)
+
+
+def test_solutions_are_counted_cheaply() -> None:
+    """The same as the plain search on puzzles with none, one and several solutions."""
+    chance, seen = random.Random(0), set()
+    for seed in range(12):
+        puzzle = sudoku_generate.generate(3, seed)[0]
+        for _ in range(chance.randrange(3)):
+            puzzle[chance.randrange(81)] = chance.randrange(1, 11)
+        expected = sudoku_generate.count(puzzle, 3, 2)
+        assert sudoku_generate.count_cheaply(puzzle, 3, 2, 10**6) == expected
+        seen.add(expected)
+    for _ in range(200):
+        small = [chance.choice((1, 1, 1, 2, 3, 4, 5)) for _ in range(16)]
+        expected = sudoku_generate.count(small, 2, 5)
+        assert sudoku_generate.count_cheaply(small, 2, 5, 10**6) == expected
+    assert seen == {0, 1, 2}
+    assert sudoku_generate.count_cheaply([1] * 81, 3, 2, 3) is None
+    assert SUDOKU.count_solutions(torch.ones(81, dtype=torch.uint8)) == 2

@@ -36,6 +36,7 @@ def test_a_killed_run_is_resumed_by_the_same_command(tmp_path: Path) -> None:
     command = [
         "train", "--task", "sudoku4", "--preset", "toy", "--data", str(data), "--out", str(out),
         "--set", "save_every=0.0", "--set", "evaluate_every=0.0", "--set", "model.width=16",
+        "--set", "restart_every=10",
         "--set", "batch=4", "--device", "cpu", "--resume",
     ]  # fmt: skip
     child = subprocess.Popen(

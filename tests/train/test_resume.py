@@ -55,18 +55,18 @@ def test_resume_equals_no_interruption(tmp_path: Path, kind: str) -> None:
 def test_run_saves_stops_and_goes_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The same through `run`, saving after every stretch of ten steps."""
     monkeypatch.setattr(trainer, "PATIENCE", float("inf"))
-    whole = toys.trainer(tmp_path / "whole", steps=30, save_every=0.0, **RANDOM)
+    whole = toys.trainer(tmp_path / "whole", steps=30, save_every=0.0, restart_every=10, **RANDOM)
     report = whole.run()
-    cut = toys.trainer(tmp_path / "cut", steps=30, save_every=0.0, **RANDOM)
+    cut = toys.trainer(tmp_path / "cut", steps=30, save_every=0.0, restart_every=10, **RANDOM)
     cut.run(stop=lambda: cut.clock.step >= 20)
     assert cut.clock.step == 20
-    resumed = toys.trainer(tmp_path / "cut", steps=30, save_every=0.0, **RANDOM)
+    resumed = toys.trainer(tmp_path / "cut", steps=30, save_every=0.0, restart_every=10, **RANDOM)
     assert resumed.resume()
     assert resumed.clock.seconds == pytest.approx(cut.clock.seconds)
     assert resumed.best == cut.best
     assert resumed.run().exact == report.exact
     assert_same(whole, resumed)
-    done = toys.trainer(tmp_path / "cut", steps=30, **RANDOM)
+    done = toys.trainer(tmp_path / "cut", steps=30, restart_every=10, **RANDOM)
     assert done.resume()
     assert done.run().exact == report.exact  # nothing left to do but to look
     assert done.clock.step == 30
@@ -202,3 +202,21 @@ def test_quantising_keeps_what_it_says() -> None:
     assert (error <= 0.501 * scale[:, 0]).all()
     assert quantised.dtype == torch.int8
     assert (kept[-1] == 0).all()
+
+
+def test_saving_does_not_change_the_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The weights are the same however often the clock asked for a save."""
+    monkeypatch.setattr(trainer, "PATIENCE", float("inf"))
+    often, never = (
+        toys.trainer(tmp_path / name, steps=25, save_every=every, restart_every=7, **RANDOM)
+        for name, every in (("often", 0.0), ("never", 1e9))
+    )
+    often.run()
+    never.run()
+    assert_same(often, never)
+    saved = toys.trainer(tmp_path / "cut", steps=25, save_every=0.0, restart_every=7, **RANDOM)
+    saved.run(stop=lambda: saved.clock.step >= 21)
+    resumed = toys.trainer(tmp_path / "cut", steps=25, restart_every=7, **RANDOM)
+    assert resumed.resume()
+    resumed.run()
+    assert_same(often, resumed)

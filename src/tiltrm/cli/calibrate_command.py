@@ -4,11 +4,14 @@ import argparse
 import json
 from pathlib import Path
 
+from tiltrm.checks import require_whole
+from tiltrm.cli.forecast import CERTAINLY_SHORT, say_if_long, seconds_per_evaluation
 from tiltrm.cli.progress import Bar
 from tiltrm.data import read
 from tiltrm.device import choose
 from tiltrm.errors import DataError, SettingsError
 from tiltrm.model import load
+from tiltrm.model.base import evaluations_per_step
 from tiltrm.model.checkpoint import bundled
 from tiltrm.model.native import CONFIG, recalibrate
 from tiltrm.solving import task_of
@@ -31,6 +34,11 @@ def run(arguments: argparse.Namespace) -> int:
         raise DataError(
             f"{arguments.data}: expected at least {FEWEST} puzzles with answers, got {len(puzzles)}"
         )
+    steps = len(puzzles) * require_whole("--outer-steps", arguments.outer_steps, 1)
+    evaluations = steps * evaluations_per_step(model)
+    if evaluations > CERTAINLY_SHORT:
+        seconds = evaluations * seconds_per_evaluation(model, puzzles.questions)
+        say_if_long("calibrate", f"{evaluations:,} evaluations", seconds)
     with Bar("following", len(puzzles)) as bar:
         told = bar.within(0, len(puzzles))
         asked, answers = follow(model, puzzles.questions, arguments.outer_steps, progress=told)

@@ -5,15 +5,21 @@ import csv
 import json
 import os
 import random
+import time
 from pathlib import Path
 from typing import Any, TextIO
 
+from tiltrm.cli.forecast import say_if_long
 from tiltrm.cli.progress import Bar
 from tiltrm.data import SPLITS, checksum, read, read_lines
 from tiltrm.errors import DataError, PuzzleError, SettingsError
 from tiltrm.tasks import STANDARD, SUDOKU, Task, by_name
+from tiltrm.tasks.check import check_task
 
 SHOWN = 5  # bad rows
+MOST_GENERATED = 10**7  # more is likely a typing mistake
+PROBED = 10  # puzzles whose generation is timed
+CHECKED = 16  # puzzles on which a task of one's own is checked
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -22,11 +28,25 @@ def run(arguments: argparse.Namespace) -> int:
     path = arguments.file
     if arguments.generate is not None:
         path = _generated(arguments, task or SUDOKU)
+    elif path is None and ":" in (arguments.task_source or "") and task is not None:
+        return _check_own(task, as_json=arguments.json)
     else:
         _check_reading(arguments)
-    report = _report(path, task)
+    report = _report(path, task, arguments.max_bytes)
     print(json.dumps(report) if arguments.json else _words(report))
     return 2 if report["bad"] else 0
+
+
+def _check_own(task: Task, *, as_json: bool) -> int:
+    """Check a task of one's own on generated puzzles; a fault is an error."""
+    checked = check_task(task, CHECKED)
+    if as_json:
+        print(json.dumps({"task": task.name, "checked": checked}))
+    elif checked:
+        print(f"{task.name}: rules, texts, symmetries and pictures fit on {checked} puzzles")
+    else:
+        print(f"{task.name}: sizes and symmetries fit; it generates no puzzles to check the rest")
+    return 0
 
 
 def _check_reading(arguments: argparse.Namespace) -> None:
@@ -40,8 +60,10 @@ def _check_reading(arguments: argparse.Namespace) -> None:
 def _generated(arguments: argparse.Namespace, task: Task) -> Path:
     """Generate puzzles into a new file, which is removed again if that fails."""
     path: Path | None = arguments.out
-    if arguments.generate < 1:
-        raise SettingsError(f"--generate must be at least 1, got {arguments.generate}")
+    if not 1 <= arguments.generate <= MOST_GENERATED:
+        raise SettingsError(
+            f"--generate must lie in 1..{MOST_GENERATED:,}, got {arguments.generate}"
+        )
     if arguments.file is not None:
         raise SettingsError(f"--generate reads no FILE, got {arguments.file!r}; leave one out")
     if path is None:
@@ -62,19 +84,23 @@ def _write(target: TextIO, task: Task, count: int, seed: int) -> None:
     chance = random.Random(seed)
     rows = csv.writer(target)
     rows.writerow(("question", "answer"))
+    begun = time.perf_counter()
     with Bar("generating", count, unit="puzzles") as bar:
         for done in range(count):
             bar(done)
+            if done == PROBED:
+                each = (time.perf_counter() - begun) / PROBED
+                say_if_long("data", f"generates {count:,} puzzles", each * count)
             rows.writerow(map(task.decode, task.generate(chance.getrandbits(63))))
     target.flush()
 
 
-def _report(path: str | Path, task: Task | None) -> dict[str, Any]:
+def _report(path: str | Path, task: Task | None, max_bytes: int | None) -> dict[str, Any]:
     """Task, count, checksum and split of a file; `bad` lists the puzzles that cannot be read."""
     try:
-        puzzles = read(path, task)
+        puzzles = read(path, task, max_bytes=max_bytes)
     except DataError as error:
-        return _report_bad(path, task, error)
+        return _report_bad(path, task, error, max_bytes)
     digest = checksum(puzzles)
     split = next((name for name, known in SPLITS.items() if known.sha256 == digest), None)
     return {
@@ -83,13 +109,16 @@ def _report(path: str | Path, task: Task | None) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def _report_bad(path: str | Path, task: Task | None, error: DataError) -> dict[str, Any]:
+def _report_bad(
+    path: str | Path, task: Task | None, error: DataError, max_bytes: int | None
+) -> dict[str, Any]:
     """The report on a file that `read` refused with `error`, puzzle by puzzle.
 
     The error is raised again if it is not about bad questions: if all can be read, or none can and
     the error is about the whole file.
     """
-    entries = read_lines(Path(path), task) if os.path.isfile(path) else []
+    is_file = os.path.isfile(path)
+    entries = read_lines(Path(path), task, max_bytes=max_bytes) if is_file else []
     results = [result for _, result in entries]
     bad = [
         {"puzzle": number, "error": str(result)}

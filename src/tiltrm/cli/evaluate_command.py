@@ -9,7 +9,10 @@ from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
+import torch
+
 from tiltrm.cli.flags import FOLDS, USUALLY_EVALUATED
+from tiltrm.cli.forecast import CERTAINLY_SHORT, PROBED, say_if_long, seconds_per_evaluation
 from tiltrm.cli.progress import Bar
 from tiltrm.cli.values import parse_assignment
 from tiltrm.device import choose
@@ -26,6 +29,7 @@ from tiltrm.evaluate import (
     summarise,
 )
 from tiltrm.evaluate import run as compute
+from tiltrm.evaluate.estimate import CostEstimator, total
 from tiltrm.evaluate.options import NAMES, PLANNED, RULES, settable, tuned_settings
 from tiltrm.evaluate.reliability import reliabilities, reliability_table
 from tiltrm.evaluate.run import Progress
@@ -64,9 +68,10 @@ def run(arguments: argparse.Namespace) -> int:
             )
         target = eval_target(arguments.model, arguments.data, split, arguments.task)
         todo = _jobs(arguments, asked, target)
+        _forecast(arguments, store.missing(todo), target)
         with Bar("evaluating", len(todo), unit="jobs") as bar:
             compute_jobs(arguments, todo, store, lambda done, of: bar(len(todo) - of + done))
-        shards = store.read(todo)
+        shards = store.read(todo, target.puzzles)
     found = reliabilities(shards, load(arguments.model), arguments.risk)
     if arguments.reliability is not None:
         draw_reliability(found, arguments.reliability)
@@ -76,6 +81,20 @@ def run(arguments: argparse.Namespace) -> int:
     else:
         print(f"{words(shards)}\n\n{reliability_table(found)}")
     return 0
+
+
+def _forecast(arguments: argparse.Namespace, missing: list[Job], target: EvalTarget) -> None:
+    """Say to stderr what a long run will cost on this machine."""
+    if arguments.ray is not None or not missing:
+        return
+    cost = total(map(CostEstimator([target]).of, missing))
+    if cost.evaluations < CERTAINLY_SHORT:
+        return
+    model = load(target.model, device=choose(arguments.device))
+    sample = torch.zeros(PROBED, model.cells, dtype=torch.uint8)
+    seconds = cost.evaluations * seconds_per_evaluation(model, sample)
+    said = f"{cost.jobs:,} jobs and about {cost.evaluations:,.0f} evaluations"
+    say_if_long("evaluate", said, seconds, "--limit N takes fewer puzzles")
 
 
 def compute_jobs(
@@ -144,6 +163,8 @@ def _jobs(
     shared = _settings(arguments.settings)
     if arguments.by_step:
         shared["by_step"] = True
+    if arguments.seconds is not None:
+        shared["seconds"] = arguments.seconds
     having = {
         method: settable(method, target.task) + ((TUNED,) if method in PLANNED else ())
         for method, _ in asked

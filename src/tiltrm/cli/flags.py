@@ -33,6 +33,7 @@ def add_solve(parser: argparse.ArgumentParser) -> None:
     add("puzzles", nargs="*", metavar="PUZZLE", help="81 cells, . for a blank; without one, an "
         "extreme sample")  # fmt: skip
     add("--file", metavar="F", help="text or CSV file of puzzles; - is standard input")
+    _add_max_bytes(parser)
     add("--model", metavar="M", help="bundled name, folder or checkpoint (sudoku-extreme)")
     _add_config(parser)
     add("--task", help=f"{TASKS} (the model's own)")
@@ -72,6 +73,7 @@ def add_data(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
     add("file", nargs="?", metavar="FILE", help="CSV or text, a folder, or a dataset's name")
     add("--task", help=f"{TASKS} (guessed from the content)")
+    _add_max_bytes(parser)
     add("--generate", type=int, metavar="N", help="generate N puzzles with answers")
     add("--out", type=Path, metavar="F", help="the new CSV file for --generate")
     add("--seed", type=int, help="seed of the generator (0)")
@@ -220,6 +222,8 @@ def add_evaluate(parser: argparse.ArgumentParser) -> None:
         f"({' '.join(USUALLY_EVALUATED)}); the first is the baseline of the others")  # fmt: skip
     add("--set", nargs="+", action="extend", default=[], metavar="KEY=VALUE", dest="settings",
         help="settings for every method that has them")  # fmt: skip
+    add("--seconds", type=float, metavar="T", help="stop after so many seconds of computing a "
+        "puzzle, with the best answer so far; results then depend on the machine")  # fmt: skip
     add("--by-step", action="store_true", help="also print the accuracy after every outer step")
     add("--folds", type=int, metavar="N", help=f"disjoint parts of the puzzles ({FOLDS}, or as "
         "many as there are puzzles)")  # fmt: skip
@@ -237,6 +241,11 @@ def add_evaluate(parser: argparse.ArgumentParser) -> None:
 
 def _add_config(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--config", metavar="C", help="configuration of another code's checkpoint")
+
+
+def _add_max_bytes(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--max-bytes", type=int, metavar="N", help="read at most N bytes of a "
+                        "file, after decompression (1e9)")  # fmt: skip
 
 
 def _add_device(parser: argparse.ArgumentParser) -> None:

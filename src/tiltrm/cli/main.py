@@ -9,6 +9,7 @@ import importlib
 import io
 import os
 import sys
+import traceback
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from typing import Any, NamedTuple, NoReturn
@@ -108,11 +109,12 @@ def main(argv: Sequence[str] | None = None) -> int:
         with quiet_interrupts():
             _parser().parse_args(argv, arguments)
             command = importlib.import_module(f"tiltrm.cli.{arguments.command}_command")
-        if ":" in (getattr(arguments, "task", None) or ""):
+        arguments.task_source = getattr(arguments, "task", None)
+        if ":" in (arguments.task_source or ""):
             from tiltrm.tasks import adopt
 
-            arguments.task = adopt(arguments.task).name
-        code: int = command.run(arguments)
+            arguments.task = adopt(arguments.task_source).name
+        code: int = _run(command.run, arguments)
         sys.stdout.flush()  # now, while a BrokenPipeError can still be caught
         return code
     except TiltrmError as error:
@@ -131,6 +133,27 @@ def main(argv: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt:
         _say(arguments, "interrupted")
         return INTERRUPTED
+
+
+def _run(run: Callable[[argparse.Namespace], int], arguments: argparse.Namespace) -> int:
+    """Run a command; an error in the file of a task of one's own is one sentence that says where.
+
+    Its functions were checked when it was registered, but they may still fail on a later puzzle.
+    """
+    file = (arguments.task_source or "").rpartition(":")[0]
+    try:
+        return run(arguments)
+    except (TiltrmError, OSError):
+        raise
+    except (Exception, SystemExit) as error:
+        frames = traceback.extract_tb(error.__traceback__)
+        own = [frame for frame in frames if file and frame.filename == file]
+        if not own:
+            raise
+        said = " ".join(f"{type(error).__name__}: {error}".split())[:160]
+        raise SettingsError(
+            f"{file}: {own[-1].name} must not raise, got {said} in line {own[-1].lineno}"
+        ) from error
 
 
 def _ready_streams() -> None:

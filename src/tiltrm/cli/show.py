@@ -7,6 +7,9 @@ from tiltrm.solving.solution import STOPPED, PuzzleRecord
 from tiltrm.tasks import Task
 
 FINE, UNSOLVED, BAD = 0, 1, 2
+COUNTED: dict[int | None, str] = {
+    0: " (the puzzle has no solution)", 2: " (the puzzle has several solutions)",
+}  # fmt: skip
 
 
 def exit_code(record: PuzzleRecord) -> int:
@@ -37,8 +40,10 @@ class Printer:
 def summary(record: PuzzleRecord) -> str:
     """One line: valid or not, how sure, why it stopped, and what it cost."""
     verdict = "valid solution" if record.solved_by_rules else "breaks a rule"
+    reason = record.decided_by or ""
+    counted = COUNTED.get(record.solutions, "")
     return (
-        f"{'abstained' if record.abstained else verdict}; confidence {record.confidence:.3f}; "
-        f"{STOPPED.get(record.decided_by, record.decided_by)}; "
+        f"{'abstained' if record.abstained else verdict}{counted}; "
+        f"confidence {record.confidence:.3f}; {STOPPED.get(reason, reason)}; "
         f"{record.evaluations:,} evaluations; {record.seconds:.2f} s"
     )

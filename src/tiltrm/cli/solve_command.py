@@ -5,6 +5,7 @@ import os
 import shutil
 import sys
 import tempfile
+from collections.abc import Mapping
 from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
@@ -12,16 +13,19 @@ from typing import Any
 import torch
 
 from tiltrm.cli.flags import given_settings
+from tiltrm.cli.forecast import CERTAINLY_SHORT, PROBED, say_if_long, seconds_per_evaluation
 from tiltrm.cli.progress import Bar
 from tiltrm.cli.show import Printer, exit_code
 from tiltrm.cli.watch import LiveCloud
 from tiltrm.data import read_lines
+from tiltrm.data.text_files import MAX_BYTES, BoundedStream
 from tiltrm.device import choose
 from tiltrm.errors import DataError, SettingsError
 from tiltrm.model import load
+from tiltrm.model.base import evaluations_per_step
 from tiltrm.model.build import Model
 from tiltrm.settings import METHODS, check_settings
-from tiltrm.solving import solve_texts, task_of
+from tiltrm.solving import build_search, solve_texts, task_of
 from tiltrm.solving.call import check_abstain
 from tiltrm.solving.risk import check_risk
 from tiltrm.tasks import SUDOKU, Task
@@ -47,6 +51,7 @@ def run(arguments: argparse.Namespace) -> int:
         from tiltrm.serve.recording import Recording
 
         recording = Recording(model, task, settings, arguments.model)
+    _forecast(model, task, len(texts), settings)
     size = BATCH[device.type]
     code = 0
     with Bar("solving", len(texts)) as bar, live or nullcontext():
@@ -74,6 +79,20 @@ def run(arguments: argparse.Namespace) -> int:
                     recording.write(record, Path(arguments.html))
     _afterwards(arguments, task, wrote=recording is not None)
     return code
+
+
+def _forecast(model: Model, task: Task, puzzles: int, settings: Mapping[str, Any]) -> None:
+    """Say to stderr what a long run may cost at most; nothing decides an unsolvable puzzle."""
+    own = {name: value for name, value in settings.items() if name not in ("seed", "abstain")}
+    search = build_search(model, task, **own)
+    steps = sum(stage.particles * stage.outer_steps for stage in search.plan.stages)
+    most = puzzles * steps * evaluations_per_step(model)
+    if most < CERTAINLY_SHORT:
+        return
+    sample = torch.zeros(min(puzzles, PROBED), task.cells, dtype=torch.uint8)
+    seconds = min(most * seconds_per_evaluation(model, sample), puzzles * search.seconds)
+    advice = "" if "seconds" in settings else "--seconds T limits each puzzle"
+    say_if_long("solve", f"{most:,} evaluations at most", seconds, advice)
 
 
 def _open(arguments: argparse.Namespace, device: torch.device) -> tuple[Model, Task]:
@@ -131,7 +150,10 @@ def _texts(arguments: argparse.Namespace, task: Task) -> list[str]:
             raise SettingsError(f"expected a puzzle, got the file {text!r}; write --file {text}")
     texts = list(arguments.puzzles)
     if arguments.file is not None:
-        found = _from_stdin(task) if arguments.file == STDIN else _from(arguments.file, task)
+        if arguments.file == STDIN:
+            found = _from_stdin(task, arguments.max_bytes)
+        else:
+            found = _from(arguments.file, task, arguments.max_bytes)
         if not found:
             name = STDIN_NAME if arguments.file == STDIN else arguments.file
             raise DataError(f"{name}: expected at least one puzzle, got none")
@@ -139,19 +161,20 @@ def _texts(arguments: argparse.Namespace, task: Task) -> list[str]:
     return texts or [SAMPLE if task.name == "sudoku" else task.decode(task.generate(0)[0])]
 
 
-def _from(path: str | Path, task: Task) -> list[str]:
-    return [text for text, _ in read_lines(Path(path), task)]
+def _from(path: str | Path, task: Task, max_bytes: int | None) -> list[str]:
+    return [text for text, _ in read_lines(Path(path), task, max_bytes=max_bytes)]
 
 
-def _from_stdin(task: Task) -> list[str]:
+def _from_stdin(task: Task, max_bytes: int | None) -> list[str]:
     """A copy first, so that a CSV or gzip stream will do as well as text."""
     if sys.stdin is None:
         raise DataError(f"{STDIN_NAME}: expected puzzles, got a closed stream; give a file")
     with tempfile.TemporaryDirectory() as folder:
         copy = Path(folder) / "stdin"
-        with copy.open("wb") as target:
-            shutil.copyfileobj(sys.stdin.buffer, target)
+        most = MAX_BYTES if max_bytes is None else max_bytes
         try:
-            return _from(copy, task)
+            with copy.open("wb") as target:  # `yes | tiltrm solve --file -` must not fill the disk
+                shutil.copyfileobj(BoundedStream(sys.stdin.buffer, lambda: most), target)
+            return _from(copy, task, max_bytes)
         except DataError as error:
             raise DataError(str(error).replace(str(copy), STDIN_NAME)) from error

@@ -2,11 +2,12 @@
 
 import argparse
 import json
+import os
 import signal
 import sys
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, nullcontext
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -16,6 +17,7 @@ import torch
 from tiltrm.cli.values import parse_assignment
 from tiltrm.data import Puzzles, read, splits
 from tiltrm.errors import DataError, SettingsError
+from tiltrm.folders import locked
 from tiltrm.records import build_record
 from tiltrm.tasks import by_name
 from tiltrm.tasks.registry import defaults_of
@@ -32,12 +34,20 @@ def run(arguments: argparse.Namespace) -> int:
     """Train, and print the last validation report."""
     begun = time.monotonic()
     limit = 60 * _positive("--piece-minutes", arguments.piece_minutes, float("inf"))
-    trainer = _trainer(arguments)
+    leads = os.environ.get("RANK", "0") == "0"  # of the processes that torchrun starts
+    settings = _settings(arguments)
+    train, val = _puzzles(arguments)
+    with locked(_folder(arguments), "train") if leads else nullcontext():
+        trainer = _trainer(arguments, settings, train, val)
+        return _run(arguments, trainer, lambda: time.monotonic() - begun > limit)
+
+
+def _run(arguments: argparse.Namespace, trainer: Trainer, over: Callable[[], bool]) -> int:
     resumed = arguments.resume and trainer.resume()
     if arguments.start is not None and not resumed:
         trainer.begin_with(arguments.start)
     with _caught() as signals:
-        report = trainer.run(stop=lambda: bool(signals) or time.monotonic() - begun > limit)
+        report = trainer.run(stop=lambda: bool(signals) or over())
     distributed.leave()
     if trainer.world.is_leader:
         if arguments.json:
@@ -79,13 +89,17 @@ def _warning(trainer: Trainer, report: ValidationReport) -> str | None:
     )
 
 
-def _trainer(arguments: argparse.Namespace) -> Trainer:
-    settings = _settings(arguments)
-    train, val = _puzzles(arguments)
-    out = arguments.out or Path("runs") / f"{arguments.task}-{Path(arguments.preset).stem}"
+def _folder(arguments: argparse.Namespace) -> Path:
+    out: Path | None = arguments.out
+    return out or Path("runs") / f"{arguments.task}-{Path(arguments.preset).stem}"
+
+
+def _trainer(
+    arguments: argparse.Namespace, settings: TrainSettings, train: Puzzles, val: Puzzles
+) -> Trainer:
     return Trainer(
-        settings, train, val, out, device=arguments.device, tensorboard=arguments.tensorboard,
-        command=("tiltrm", *sys.argv[1:]),
+        settings, train, val, _folder(arguments), device=arguments.device,
+        tensorboard=arguments.tensorboard, command=("tiltrm", *sys.argv[1:]),
     )  # fmt: skip
 
 

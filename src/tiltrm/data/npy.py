@@ -14,6 +14,7 @@ from torch import Tensor
 
 from tiltrm.data import guess
 from tiltrm.data.puzzles import Puzzles, check_answers
+from tiltrm.data.text_files import MAX_BYTES
 from tiltrm.errors import DataError
 from tiltrm.tasks import STANDARD, Task
 
@@ -22,7 +23,9 @@ MAX_DESCRIPTION = 10**6  # bytes
 IGNORED = -100  # label that PyTorch's losses ignore, besides the folder's own ignore_label_id
 
 
-def read(folder: Path, task: Task | None = None, limit: int | None = None) -> Puzzles:
+def read(
+    folder: Path, task: Task | None = None, limit: int | None = None, max_bytes: int | None = None
+) -> Puzzles:
     """One split: a folder with dataset.json. Ignored labels are copied from the question."""
     about = _description(folder / DESCRIPTION)
     cells, vocabulary = _whole(about, "seq_len"), _whole(about, "vocab_size")
@@ -33,8 +36,11 @@ def read(folder: Path, task: Task | None = None, limit: int | None = None) -> Pu
             f"got {cells} and {vocabulary}{_other_task(cells, vocabulary)}"
         )
     stems = [folder / name for name in _sets(about)]
-    questions = torch.cat([_tokens(f"{stem}__inputs.npy", cells, limit) for stem in stems])[:limit]
-    labels = torch.cat([_tokens(f"{stem}__labels.npy", cells, limit) for stem in stems])[:limit]
+    most = MAX_BYTES if max_bytes is None else max_bytes
+    questions, labels = (
+        torch.cat([_tokens(f"{stem}__{what}.npy", cells, limit, most) for stem in stems])[:limit]
+        for what in ("inputs", "labels")
+    )
     if len(questions) != len(labels) or not len(questions):
         raise DataError(f"expected as many labels as inputs, got {len(labels)}, {len(questions)}")
     ignored = labels == IGNORED
@@ -94,7 +100,7 @@ def _is_plain(name: object) -> bool:
     return isinstance(name, str) and Path(name).name == name
 
 
-def _tokens(path: str, cells: int, limit: int | None) -> Tensor:
+def _tokens(path: str, cells: int, limit: int | None, max_bytes: int) -> Tensor:
     """An array of ids: (puzzle, cell) int16."""
     try:
         # Mapped, not read: a header that promises more than the file holds allocates nothing.
@@ -106,6 +112,11 @@ def _tokens(path: str, cells: int, limit: int | None) -> Tensor:
     if found.ndim != 2 or found.shape[1] != cells or not len(found):
         raise DataError(f"{path}: expected an array of (puzzle, {cells}), got {found.shape}")
     part = found[:limit]
+    if part.size > max_bytes:
+        raise DataError(
+            f"{path}: expected at most {max_bytes:,} numbers, got {part.size:,}; split the file, "
+            "or allow more with --max-bytes"
+        )
     low, high = part.min(), part.max()
     if low < -(2**15) or high >= 2**15:
         raise DataError(f"{path}: expected token ids, got numbers from {low} to {high}")

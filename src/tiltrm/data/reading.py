@@ -2,6 +2,7 @@
 
 import importlib
 import os
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
@@ -30,44 +31,54 @@ def read(
     limit: int | None = None,
     *,
     default: str = "test",
+    max_bytes: int | None = None,
 ) -> Puzzles:
     """Puzzles of a CSV or text file, of a folder, or of a dataset ('sudoku-extreme/test').
 
     task: guessed from the content if None.
     split: a part of a folder or dataset; `default` names the part if None.
     limit: the largest number of puzzles to read.
+    max_bytes: the most bytes of text to read, after decompression (text_files.MAX_BYTES).
     """
     if limit is not None and limit < 1:
         raise SettingsError(f"limit must be at least 1, got {limit}")
+    if max_bytes is not None and max_bytes < 1:
+        raise SettingsError(f"max_bytes must be at least 1, got {max_bytes}")
+    limit = None if limit is None else min(limit, sys.maxsize)
     path = _locate(path_or_name, split, default)
     with _naming(path):
         is_folder = os.path.isdir(path)
-        found = npy.read(path, task, limit) if is_folder else _read_file(path, task, limit)
+        if is_folder:
+            found = npy.read(path, task, limit, max_bytes)
+        else:
+            found = _read_file(path, task, limit, max_bytes)
     return replace(found, file=str(path))
 
 
-def read_lines(source: Path | str, task: Task | None = None) -> list[Entry]:
+def read_lines(
+    source: Path | str, task: Task | None = None, *, max_bytes: int | None = None
+) -> list[Entry]:
     """Every puzzle with its tokens (cell,) or its own error, so that one bad puzzle stops nothing.
 
     source: a Path is a file (text, or the questions of a CSV); a str is the text itself.
     """
     if isinstance(source, Path):
         with _naming(source):
-            return _entries_of_file(source, task)
+            return _entries_of_file(source, task, max_bytes)
     return _entries_of_text(source.split("\n"), task)
 
 
-def _read_file(path: Path, task: Task | None, limit: int | None) -> Puzzles:
-    first, lines = _open(path)
+def _read_file(path: Path, task: Task | None, limit: int | None, max_bytes: int | None) -> Puzzles:
+    first, lines = _open(path, max_bytes)
     if text_files.is_csv_header(first):
         return text_files.read_csv(lines, task, limit)
     if "," in first.partition("#")[0]:  # no puzzle has a comma, but a comment may
         raise DataError(f"expected a CSV with a column 'question', got {first[:80]!r}")
-    return text_files.read_text(list(lines), task, limit)
+    return text_files.read_text(lines, task, limit)
 
 
-def _entries_of_file(path: Path, task: Task | None) -> list[Entry]:
-    first, lines = _open(path)
+def _entries_of_file(path: Path, task: Task | None, max_bytes: int | None) -> list[Entry]:
+    first, lines = _open(path, max_bytes)
     if not text_files.is_csv_header(first):
         return _entries_of_text(list(lines), task)
     texts = [row["question"] for row in text_files.csv_rows(lines)]
@@ -92,9 +103,9 @@ def _try_encode(text: str, task: Task) -> Entry:
         return text, error
 
 
-def _open(path: PathName) -> tuple[str, Iterator[str]]:
+def _open(path: PathName, max_bytes: int | None) -> tuple[str, Iterator[str]]:
     """The first line and all lines of a file; it is read once, so a pipe works too."""
-    lines = text_files.lines(path)
+    lines = text_files.lines(path, max_bytes)
     first = next(lines, "")
     return first, chain([first], lines)
 

@@ -10,8 +10,8 @@ import io
 import math
 import os
 import zlib
-from collections.abc import Iterable, Iterator, Sequence
-from itertools import islice
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import chain, islice
 from typing import TYPE_CHECKING, Protocol
 
 import torch
@@ -25,10 +25,12 @@ from tiltrm.tasks.base import Task
 if TYPE_CHECKING:
     from _typeshed import WriteableBuffer
 
-MAX_BYTES = 2 * 10**9  # after decompression: more is a mistake or a bomb
+MAX_BYTES = 10**9  # of a file after decompression, unless the caller gives another limit
+MAX_RATIO = 200  # of decompressed to compressed bytes: puzzles have 3 to 15, a bomb has 1,000
+ALWAYS_READ = 16 * 10**6  # decompressed bytes that may have any ratio
 MAX_LINE = 10**6  # characters: no puzzle is longer, and a bomb has no line ends
 GZIP_MAGIC = b"\x1f\x8b"
-CHUNK = 10_000  # CSV rows encoded at once: as text they take twenty times the memory
+CHUNK = 10_000  # rows encoded at once: as text they take twenty times the memory
 
 PathName = str | os.PathLike[str]
 
@@ -37,12 +39,12 @@ class _Readable(Protocol):
     def read(self, size: int, /) -> bytes: ...
 
 
-class BoundedStream(io.RawIOBase):
-    """A stream that raises DataError once more than `most` bytes have been read."""
+class CountingStream(io.RawIOBase):
+    """A stream that counts the bytes read from it."""
 
-    def __init__(self, stream: _Readable, most: int) -> None:
+    def __init__(self, stream: _Readable) -> None:
         super().__init__()
-        self._stream, self._left, self._most = stream, most, most
+        self._stream, self.count = stream, 0
 
     def readable(self) -> bool:
         return True
@@ -51,22 +53,48 @@ class BoundedStream(io.RawIOBase):
         view = memoryview(buffer).cast("B")
         block = self._stream.read(len(view))
         view[: len(block)] = block
-        self._left -= len(block)
-        if self._left < 0:
-            raise DataError(f"expected at most {self._most} bytes, got more; split the file")
+        self.count += len(block)
         return len(block)
 
 
-def lines(path: PathName) -> Iterator[str]:
+class BoundedStream(CountingStream):
+    """A stream that raises DataError once more than `most()` bytes have been read."""
+
+    def __init__(self, stream: _Readable, most: Callable[[], int]) -> None:
+        super().__init__(stream)
+        self._most = most
+
+    def readinto(self, buffer: "WriteableBuffer", /) -> int:
+        length = super().readinto(buffer)
+        if self.count > self._most():
+            raise DataError(
+                f"expected at most {self._most():,} bytes of text, got more; split the file, or "
+                "allow more with --max-bytes"
+            )
+        return length
+
+
+def lines(path: PathName, max_bytes: int | None = None) -> Iterator[str]:
     """The lines of a UTF-8 file with their line ends, decompressed if it is gzip.
 
-    Errors do not name the file; the caller adds its name.
+    Without `max_bytes` at most MAX_BYTES are read, and of a compressed file no more than puzzles
+    can be. Errors do not name the file; the caller adds its name.
+    Proved by tests/data/test_hostile_files.py.
     """
     try:
         with open(path, "rb") as raw:
             zipped = raw.peek(2)[:2] == GZIP_MAGIC  # peek, since a pipe cannot go back
-            stream = gzip.GzipFile(fileobj=raw) if zipped else raw
-            yield from _text_lines(io.BufferedReader(BoundedStream(stream, MAX_BYTES)))
+            packed = CountingStream(raw)
+            stream: _Readable = raw
+            if zipped:
+                stream = gzip.GzipFile(fileobj=io.BufferedReader(packed))
+
+            def most() -> int:
+                if max_bytes is not None or not zipped:
+                    return MAX_BYTES if max_bytes is None else max_bytes
+                return min(MAX_BYTES, max(ALWAYS_READ, MAX_RATIO * packed.count))
+
+            yield from _text_lines(io.BufferedReader(BoundedStream(stream, most)))
     except UnicodeDecodeError as error:
         raise DataError("expected UTF-8 text, got other bytes; convert it") from error
     except (OSError, EOFError, zlib.error, ValueError) as error:
@@ -106,15 +134,23 @@ def blocks(lines: Iterable[str], task: Task) -> Iterator[str]:
         yield "\n".join(grid)
 
 
-def read_text(lines: Sequence[str], task: Task | None = None, limit: int | None = None) -> Puzzles:
-    """A text file as Puzzles; the first bad puzzle is an error."""
-    own = task or guess.by_lines(lines)
-    texts = list(islice(blocks(lines, own), limit))
-    if task is not None:
-        guess.check_task(task, texts, lambda other: blocks(lines, other))
-    if not texts:
+def read_text(lines: Iterable[str], task: Task | None = None, limit: int | None = None) -> Puzzles:
+    """A text file as Puzzles; the first bad puzzle is an error.
+
+    The text is never in memory as a whole.
+    """
+    stream = iter(lines)
+    head = list(islice(stream, CHUNK))
+    own = task or guess.by_lines(head)
+    texts = islice(blocks(chain(head, stream), own), limit)
+    parts: list[Tensor] = []
+    while chunk := list(islice(texts, CHUNK)):
+        if task is not None and not parts:
+            guess.check_task(task, chunk, lambda other: blocks(head, other))
+        parts.append(encode_texts(own, chunk, first=sum(map(len, parts)) + 1))
+    if not parts:
         raise DataError("expected at least one puzzle, got none")
-    return Puzzles(own, encode_texts(own, texts))
+    return Puzzles(own, torch.cat(parts))
 
 
 def is_csv_header(line: str) -> bool:

@@ -81,6 +81,8 @@ def complete(method: str, given: Mapping[str, Any], task: str) -> dict[str, Any]
         )
     usual = default_settings(method, task)
     found = {**usual, **{name: _checked(name, value, usual) for name, value in given.items()}}
+    if found.get("by_step") and "seconds" in found:
+        raise SettingsError("by_step needs every step, so seconds must be left out, got both")
     if method in PLANNED:
         if "stages" not in given:
             steering = {name: found[name] for name in STEERING if name in given}
@@ -97,6 +99,8 @@ def settable(method: str, task: str) -> tuple[str, ...]:
     names = tuple(default_settings(method, task))
     if method in PLANNED:
         names = (*names, "particles", "outer_steps", TURNED, *STOPPING)
+    if "seconds" in settings_for(ADAPTIVE if method == RULES else method):
+        names = (*names, "seconds")  # only where given: a limit makes results depend on the machine
     return tuple(
         name
         for name in dict.fromkeys(names)
@@ -191,7 +195,8 @@ def _with_stages(found: dict[str, Any]) -> dict[str, Any]:
     sizes: dict[str, Any] = {n: found[n] for n in ("particles", "outer_steps") if n in found}
     own = resized_plan(plan_of(found), sizes)
     turned = {TURNED: True} if own.symmetric_views else {}
-    rest = {name: found[name] for name in ("guide", "halt_above", *STOPPING) if name in found}
+    others = ("guide", "halt_above", "seconds", *STOPPING)
+    rest = {name: found[name] for name in others if name in found}
     kept = {name: value for name, value in rest.items() if value != STOPPING.get(name, ())}
     return {**_plan_settings(own), **kept, **turned}
 

@@ -12,6 +12,7 @@ adaptive        ours: stages of growing clouds that stop when the answer is deci
 adaptive_rules  the same, stopped at a valid solution only
 """
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
@@ -30,9 +31,9 @@ from tiltrm.explore.inputs import device_of
 from tiltrm.explore.noise import START_ANSWER, START_LATENT, Where
 from tiltrm.explore.plan import Adaptive, Stage
 from tiltrm.explore.running import solve_adaptively
-from tiltrm.explore.search import UNDECIDED, Progress
+from tiltrm.explore.search import TIMED_OUT, UNDECIDED, Progress
 from tiltrm.explore.stopping import StoppingRule, by_halting, every
-from tiltrm.model.base import RecursiveModel
+from tiltrm.model.base import RecursiveModel, evaluations_per_step
 from tiltrm.settings import AGREE_AMONG, AGREE_SHARE, HALT_ABOVE
 from tiltrm.solving import parse_guide, plan_views, stopping_rules
 from tiltrm.solving.methods import FIXED
@@ -59,6 +60,11 @@ class Case(NamedTuple):
         return device_of(self.model, self.tokens)
 
     @property
+    def seconds(self) -> float:
+        """Computing time that a puzzle may take."""
+        return float(self.settings.get("seconds", math.inf))
+
+    @property
     def guide(self) -> Score:
         """The guide that the settings name; the halting head where they name none."""
         return parse_guide(self.settings.get("guide", "halting"), self.model, self.task)
@@ -82,16 +88,19 @@ def _fixed(method: str, case: Case) -> Measurement:
         watch = ByStep(own, guide, labels, keys, case.seed)
     result = explore(
         case.model, case.tokens, own, guide=guide, seed=case.seed, keys=case.keys,
-        labels=case.labels, progress=case.progress, watch=watch,
+        labels=case.labels, seconds=case.seconds, progress=case.progress, watch=watch,
     )  # fmt: skip
     cloud = own.particles > 1
+    steps = result.evaluations // (own.particles * evaluations_per_step(case.model))
     return Measurement(
         answers=result.answers,
         confidence=result.solution_columns(own)["confidence"],
         halt_probability=result.halt_probability,
         evaluations=result.evaluations,
-        outer_steps=torch.full_like(result.evaluations, own.outer_steps),
-        decided_by=(UNDECIDED,) * len(result.answers),
+        outer_steps=steps,
+        decided_by=[
+            UNDECIDED if taken == own.outer_steps else TIMED_OUT for taken in steps.tolist()
+        ],
         terminal_entropy=result.terminal_entropy if settings["cells"] else None,
         path_entropy=result.path_entropy,
         oracle=result.oracle if cloud else None,
@@ -131,7 +140,7 @@ def _searched(
 ) -> Measurement:  # fmt: skip
     found = solve_adaptively(
         case.model, case.tokens, rules, plan, guide=guide, views=views, seed=case.seed,
-        keys=case.keys, progress=case.progress,
+        keys=case.keys, seconds=case.seconds, progress=case.progress,
     )  # fmt: skip
     return Measurement(
         found.answers, found.confidence, found.halt_probability, found.evaluations,

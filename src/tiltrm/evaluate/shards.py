@@ -20,12 +20,24 @@ from safetensors.torch import save as save_tensors
 from torch import Tensor
 
 from tiltrm.errors import DataError, SettingsError
-from tiltrm.evaluate.job import Job
+from tiltrm.evaluate.job import DIAGNOSE, Job
 
 PARQUET, SAFETENSORS = ".parquet", ".safetensors"
 Column = np.ndarray[Any, Any] | None
 Columns = dict[str, Column]
 Given = Tensor | np.ndarray[Any, Any] | Sequence[Any] | None
+KINDS = {  # kind of numpy type and dimensions of the columns that tables read
+    **dict.fromkeys(("puzzle", "evaluations", "outer_steps"), ("i", 1)),
+    **dict.fromkeys(("exact", "oracle", "shortest", "valid"), ("b", 1)),
+    **dict.fromkeys(("confidence", "halt_probability"), ("f", 1)),
+    "decided_by": ("O", 1),
+    **dict.fromkeys(("exact_by_step", "oracle_by_step", "cell_right", "free"), ("b", 2)),
+    **dict.fromkeys(("terminal_entropy", "path_entropy"), ("f", 2)),
+    "off": ("i", 2),
+}
+ALWAYS = ("puzzle", "exact")
+LONGEST_TEXT = 64  # characters of a text that every row may have
+MAX_NUMBERS = 2**28  # in a shard; the largest real ones have a hundredth
 JOB, ABOUT, DIGEST, TEXTS, NULLS = "job", "about", "sha256", "texts", "nulls"  # metadata
 
 
@@ -98,7 +110,11 @@ def decode(path: Path) -> Shard:
         header, columns = (_from_parquet if path.suffix == PARQUET else _from_safetensors)(path)
         if digest(columns) != header[DIGEST]:
             raise DataError(f"its columns do not have the SHA-256 {header[DIGEST]}")
-        return Shard(Job.from_dict(header[JOB]), columns, header[ABOUT])
+        job = Job.from_dict(header[JOB])
+        check_columns(job, columns)
+        if not isinstance(header[ABOUT], dict):
+            raise DataError("its record of how it was computed is no object")
+        return Shard(job, columns, header[ABOUT])
     except Exception as error:  # a damaged file may raise anything in its reader
         machine = isinstance(error, FileNotFoundError | MemoryError)
         if machine or getattr(error, "errno", None) is not None:
@@ -107,6 +123,35 @@ def decode(path: Path) -> Shard:
         raise DataError(
             f"{path}: expected a complete shard, got a damaged file ({reason})"
         ) from error
+
+
+def check_columns(job: Job, columns: Columns) -> None:
+    """Raise DataError unless the columns have their types and the puzzles of their fold.
+
+    These are every folds-th from the fold's number on; how many there are only the data set
+    knows (`Store.read`). Proved by tests/evaluate/test_store.py.
+    """
+    if job.kind == DIAGNOSE:
+        if _kind(columns.get("figures")) != ("O", 1):
+            raise DataError("expected a column figures of texts, got another")
+        return
+    for name, kind in KINDS.items():
+        found = _kind(columns.get(name))
+        if found != kind and (found is not None or name in ALWAYS):
+            raise DataError(f"expected a column {name} of kind {kind}, got {found}")
+    puzzle = columns["puzzle"]
+    assert puzzle is not None
+    for name, column in columns.items():
+        if column is not None and len(column) != len(puzzle):
+            raise DataError(f"expected {len(puzzle)} rows of {name}, got {len(column)}")
+    expected = job.fold + job.folds * np.arange(len(puzzle))
+    if not len(puzzle) or not np.array_equal(puzzle, expected):
+        raise DataError(f"expected the puzzles {job.fold}, {job.fold + job.folds}, ..., got others")
+
+
+def _kind(column: Column) -> tuple[str, int] | None:
+    """The kind of numpy type and the number of dimensions."""
+    return None if column is None else (column.dtype.kind, column.ndim)
 
 
 def _to_safetensors(shard: Shard) -> bytes:
@@ -168,10 +213,28 @@ def _arrow(column: Column, rows: int) -> Any:
 def _from_parquet(path: Path) -> tuple[dict[str, Any], Columns]:
     import pyarrow.parquet as pq
 
+    _require_moderate(pq.ParquetFile(path).metadata)
     table = pq.read_table(path, partitioning=None)
     metadata = table.schema.metadata or {}
     header = {name: json.loads(metadata[name.encode()]) for name in (JOB, ABOUT, DIGEST)}
     return header, {name: _numpy(table[name].combine_chunks()) for name in table.column_names}
+
+
+def _require_moderate(metadata: Any) -> None:
+    """Raise DataError for a file that unpacks to more than a shard holds, before it is unpacked.
+
+    Repeated values are stored once, so a file of 1 MB may hold billions of numbers.
+    """
+    groups = [metadata.row_group(number) for number in range(metadata.num_row_groups)]
+    columns = [group.column(number) for group in groups for number in range(group.num_columns)]
+    numbers = sum(column.num_values for column in columns)
+    texts = sum(
+        column.num_values * min(column.total_uncompressed_size, LONGEST_TEXT)
+        for column in columns
+        if column.physical_type == "BYTE_ARRAY" and column.num_values > 1
+    )
+    if max(numbers, texts // 8) > MAX_NUMBERS or metadata.num_rows > MAX_NUMBERS:
+        raise DataError(f"expected at most {MAX_NUMBERS:,} numbers, got {numbers:,}")
 
 
 def _numpy(array: Any) -> Column:

@@ -5,6 +5,7 @@ import re
 import secrets
 import sys
 import time
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
 from itertools import product
@@ -12,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from tiltrm.errors import DataError
-from tiltrm.evaluate.job import Job
+from tiltrm.evaluate.job import DIAGNOSE, Job
 from tiltrm.evaluate.options import RECORDS
 from tiltrm.evaluate.shards import (
     PARQUET,
@@ -25,6 +26,7 @@ from tiltrm.evaluate.shards import (
     have_pyarrow,
 )
 from tiltrm.folders import flush
+from tiltrm.provenance import release
 
 PART = ".part"  # being written
 DAMAGED = ".damaged"  # moved aside
@@ -90,8 +92,10 @@ class Store:
         shard = Shard(job, as_columns(columns), dict(about))
         self._put(shard, PARQUET if have_pyarrow() else SAFETENSORS)
 
-    def read(self, jobs: Iterable[Job]) -> list[Shard]:
+    def read(self, jobs: Iterable[Job], puzzles: int | None = None) -> list[Shard]:
         """Shards that cover these jobs, in their order, each labelled with its job.
+
+        `puzzles` is the size of their data set, if it is known; shards that lack rows are an error.
 
         A shard may have more columns filled than its job asks for, if another run recorded more.
         """
@@ -104,7 +108,41 @@ class Store:
                     f"fold {job.fold}), got none; compute what is missing first"
                 )
             found.append(Shard(job, shard.columns, shard.about))
+        self._check_folds(found, puzzles)
+        self._tell_versions(found)
         return found
+
+    def _check_folds(self, shards: Iterable[Shard], puzzles: int | None) -> None:
+        """Raise DataError if the folds of a data set cannot be of the same number of puzzles."""
+        sizes: dict[tuple[str, int | None], tuple[int, ...]] = {}  # least and most puzzles
+        for shard in shards:
+            job = shard.job
+            if job.kind == DIAGNOSE:
+                continue
+            rows = len(shard["puzzle"])
+            low, high = job.fold + (rows - 1) * job.folds + 1, job.fold + rows * job.folds
+            whole = (0, sys.maxsize) if puzzles is None else (puzzles, puzzles)
+            cut = tuple(min(count, job.limit or sys.maxsize) for count in whole)
+            least, most = sizes.get((job.checksum, job.limit), cut)
+            low, high = max(low, least), min(high, most)
+            if low > high:
+                raise DataError(
+                    f"{self.folder}: expected shards of the same puzzles, got {job.key} (method "
+                    f"{job.method}, seed {job.seed}, fold {job.fold}) with {rows} rows, which does "
+                    "not fit the others; remove the one that lacks rows"
+                )
+            sizes[job.checksum, job.limit] = low, high
+
+    def _tell_versions(self, shards: Iterable[Shard]) -> None:
+        """Say which shards another version of the code computed; their keys do not tell."""
+        now = release()
+        made = Counter(str(shard.about.get("tiltrm", now)) for shard in shards)
+        for version, count in made.items():
+            if version != now:
+                self.tell(
+                    f"{self.folder}: {count} of {made.total()} shards were computed by {version}, "
+                    f"not {now}; remove them to compute them again"
+                )
 
     def jobs(self) -> list[Job]:
         """Every job whose shard can be read here, sorted by key."""

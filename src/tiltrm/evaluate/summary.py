@@ -10,7 +10,7 @@ from tiltrm.evaluate.job import SOLVE, Job
 from tiltrm.evaluate.options import RECORDS
 from tiltrm.evaluate.shards import Shard
 from tiltrm.evaluate.titles import title
-from tiltrm.explore.search import UNDECIDED
+from tiltrm.explore.search import NOT_DECIDED
 
 Array = np.ndarray[Any, Any]
 Failures = dict[tuple[str, str], tuple[Array, Array]]
@@ -229,7 +229,7 @@ def stopped(group: Sequence[Shard]) -> list[Stopped]:
     """
     columns = ("exact", "decided_by", "outer_steps", "evaluations")
     exact, why, step, spent = (np.concatenate([shard[name] for shard in group]) for name in columns)
-    right = exact.astype(bool) & (why != UNDECIDED)
+    right = exact.astype(bool) & ~np.isin(why, NOT_DECIDED)
     return [
         Stopped(
             int(last),

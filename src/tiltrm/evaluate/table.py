@@ -6,7 +6,7 @@ from typing import NamedTuple
 from tiltrm.evaluate.compare import Paired
 from tiltrm.evaluate.summary import Curve, Row, Spread
 from tiltrm.evaluate.titles import title
-from tiltrm.explore.search import UNDECIDED
+from tiltrm.explore.search import NOT_DECIDED
 
 SMALLEST = 1e-300  # smaller p-values cannot be told from 0
 
@@ -49,7 +49,7 @@ def stopping_rules(rows: Sequence[Row]) -> str:
             f"{name} {answers:,} ({100 * right / answers:.2f} % right)"
             for name, answers, right in row.reasons
         )
-        if {reason.name for reason in row.reasons} - {UNDECIDED}:
+        if {reason.name for reason in row.reasons} - {*NOT_DECIDED}:
             lines.append(f"{row.split}, {row.title}, stopped by: {said}")
     return "\n".join(lines)
 

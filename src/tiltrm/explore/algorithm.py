@@ -1,5 +1,8 @@
 """explore: Algorithm 1 from tokens to answers, in chunks that fit in memory."""
 
+import math
+from dataclasses import replace
+
 import torch
 from torch import Tensor
 
@@ -19,7 +22,7 @@ def explore(
     model: RecursiveModel, tokens: Tensor, settings: Exploration | None = None, *,
     guide: Score | None = None, seed: int = 0, keys: Tensor | None = None,
     labels: Tensor | None = None, trace: bool = False, chunk: int | None = None,
-    progress: Progress | None = None, watch: Watch | None = None,
+    seconds: float = math.inf, progress: Progress | None = None, watch: Watch | None = None,
 ) -> Result:  # fmt: skip
     """Guided stochastic exploration of a batch of puzzles (Algorithm 1).
 
@@ -33,6 +36,7 @@ def explore(
         labels: Answers, (puzzle, cell), for the oracle particle.
         trace: Whether to keep every outer step.
         chunk: Puzzles to explore at once; as many as fit unless given.
+        seconds: Computing time a puzzle, after which a chunk gives its results so far.
         progress: Called with (done, total) in puzzles x outer steps.
         watch: Called with the StepInfo of every outer step.
 
@@ -47,7 +51,7 @@ def explore(
     device = device_of(model, tokens)
     tokens, keys, labels = checked_inputs(model, tokens, keys, labels)
     tokens = tokens.to(device)
-    search = fixed_search(model, settings, guide, readout=False)
+    search = replace(fixed_search(model, settings, guide, readout=False), seconds=seconds)
     total = len(tokens) * settings.outer_steps
 
     def run(part: slice) -> Result:

@@ -9,11 +9,13 @@ Proved by tests/theory/test_invariance.py and tests/explore/test_batching.py.
 """
 
 import os
+import sys
 import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from functools import lru_cache
+from pathlib import Path
 from typing import TypeVar
 
 import torch
@@ -26,6 +28,10 @@ GROUP = 16  # trajectories in one call of a head
 BLOCK = 3 << 18  # numbers in one tensor of a block: 3 MiB, 17 Sudoku trajectories, near the cache
 TENSORS = 40  # tensors of half a state's size that one trajectory needs at its peak, roughly
 CUDA_NUMBERS = 1 << 29  # numbers in half a state beyond which a GPU gains nothing from more
+STATES = 5  # halves of a state that exist at once during a step: both, before and after, and one
+CONTAINER_LIMITS = (
+    "/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes",
+)  # fmt: skip
 MEMORY_SHARE = 0.5  # share of the free memory that a batch may take
 
 
@@ -115,6 +121,32 @@ def free_memory(device: torch.device) -> int:
         return 1 << 31
 
 
+def require_memory(state: Tensor, particles: int) -> None:
+    """Raise MemoryError if clouds of so many particles cannot fit, whatever is freed for them.
+
+    Linux grants memory that it does not have and kills the process that uses it, so an allocation
+    does not fail by itself. state: half a state of the batch, (puzzle, particle, position, width).
+    Proved by tests/explore/test_batching.py.
+    """
+    if state.device.type != "cpu":
+        return  # CUDA's allocator raises by itself
+    needed = STATES * len(state) * particles * state[0, 0].numel() * state.element_size()
+    if needed > total_memory():
+        raise MemoryError(f"clouds of {particles} particles need {needed / 1e9:.0f} GB")
+
+
+def total_memory() -> int:
+    """Bytes that processes may use here: of the machine, or of the container if that is less."""
+    try:
+        total = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    except (ValueError, OSError):
+        return sys.maxsize
+    for path in CONTAINER_LIMITS:
+        with suppress(OSError, ValueError):  # no container, or a limit of "max"
+            total = min(total, int(Path(path).read_text()))
+    return total
+
+
 def chunk_size(inputs: Tensor, particles: int, threads: int) -> int:
     """Puzzles to explore at once, for `inputs` (puzzle, ..., position, width).
 
@@ -139,7 +171,8 @@ def too_small() -> DeviceError:
 def out_of_memory(error: BaseException) -> bool:
     """Whether an error means that memory ran out."""
     known = isinstance(error, torch.OutOfMemoryError | MemoryError)
-    return known or (isinstance(error, RuntimeError) and "not enough memory" in str(error))
+    words = ("not enough memory", "can't allocate memory")  # the allocators of Windows and Linux
+    return known or (isinstance(error, RuntimeError) and any(w in str(error) for w in words))
 
 
 def in_chunks(total: int, size: int, run: Callable[[slice], Part]) -> list[Part]:

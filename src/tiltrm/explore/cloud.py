@@ -70,15 +70,27 @@ class Context:
     state: State  # h_n, before resampling
     model: RecursiveModel
 
-    @cached_property
+    @property
     def answers(self) -> Tensor:
         """a_n = Dec(y_n) (section 3), symmetries undone: (puzzle, particle, cell) uint8."""
+        return self._own_answers[0]
+
+    @property
+    def decodable(self) -> Tensor:
+        """Whether `decode` gave finite logits in every cell: (puzzle, particle) bool.
+
+        A logit of -inf rules out one token; a cell needs one that is not.
+        """
+        return self._own_answers[1]
+
+    @cached_property
+    def _own_answers(self) -> tuple[Tensor, Tensor]:
         return self._decoded(self.state)
 
     @cached_property
     def settled(self) -> Tensor:
         """Whether a particle's answer equals that of the step before: (puzzle, particle) bool."""
-        return (self.answers == self._decoded(self.previous)).all(-1)
+        return (self.answers == self._decoded(self.previous)[0]).all(-1)
 
     def halt_logit(self, model: RecursiveModel | None = None) -> Tensor:
         """The halt logits of the state, (puzzle, particle); computed once for the own model."""
@@ -90,14 +102,19 @@ class Context:
     def _halt_logit(self) -> Tensor:
         return in_groups(self.model.halt_logit, self.state.answer)
 
-    def _decoded(self, state: State) -> Tensor:
-        found = in_groups(self._tokens, state.answer)  # (puzzle, particle, cell)
-        views = self.problem.views
-        return found if views is None else views.undo(found.transpose(0, 1)).transpose(0, 1)
+    def _decoded(self, state: State) -> tuple[Tensor, Tensor]:
+        """Answers (puzzle, particle, cell), and whether their logits are finite."""
+        found = in_groups(self._tokens, state.answer)
+        tokens, finite, views = found[..., :-1], found[..., -1].bool(), self.problem.views
+        if views is not None:
+            tokens = views.undo(tokens.transpose(0, 1)).transpose(0, 1)
+        return tokens, finite
 
     def _tokens(self, answer: Tensor) -> Tensor:
-        """The most likely token of every cell."""
-        return self.model.decode(answer).argmax(-1).to(torch.uint8)
+        """The most likely token of every cell, then 1 if the logits are finite: (row, cell + 1)."""
+        logits = self.model.decode(answer)
+        finite = torch.isfinite(logits.amax(-1)).all(-1, keepdim=True)
+        return torch.cat((logits.argmax(-1).to(torch.uint8), finite.to(torch.uint8)), -1)
 
 
 class StepInfo(NamedTuple):

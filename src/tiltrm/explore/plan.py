@@ -7,7 +7,7 @@ from itertools import groupby, pairwise
 from tiltrm.checks import require_number, require_whole
 from tiltrm.errors import SettingsError
 from tiltrm.explore.noise import NoiseFreeFirst, Scheduled, everywhere
-from tiltrm.settings import Exploration
+from tiltrm.settings import LARGEST_SCALE, Exploration
 
 STAGE = re.compile(r"(\d+)x(\d+)(?:@(\d*\.?\d+))?(\+?)(?:\*(\d+))?")
 
@@ -72,8 +72,8 @@ class Adaptive:
             require_whole("particles of a stage", stage.particles, 1)
             require_whole("outer_steps of a stage", stage.outer_steps, 1)
         for noise in (self.noise, *self.noises):
-            require_number("noise", noise)
-        require_number("beta", self.beta)
+            require_number("noise", noise, LARGEST_SCALE)
+        require_number("beta", self.beta, LARGEST_SCALE)
         require_number("resample_below", self.resample_below, 1.0)
         continued = any(stage.continues for stage in self.stages)
         if self.symmetric_views and (self.resample_below or continued):

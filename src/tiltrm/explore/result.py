@@ -12,7 +12,7 @@ from torch import Tensor
 from tiltrm.explore.batching import in_groups
 from tiltrm.explore.choices import make_select
 from tiltrm.explore.cloud import Cloud, StepInfo, take
-from tiltrm.explore.select import Candidates, same_answer, weighted_map
+from tiltrm.explore.select import Candidates, agrees_with, weighted_map
 from tiltrm.explore.stopping import Decision
 from tiltrm.explore.weights import degenerate
 from tiltrm.model.base import RecursiveModel, evaluations_per_step
@@ -43,7 +43,9 @@ class SearchResult:
     outer_steps: Tensor  # (puzzle,) int64: steps taken in all stages
     particles: Tensor  # (puzzle,) int64: size of its last cloud
     degenerate: Tensor  # (puzzle,) bool: no particle was left, so the answer is an abstention
-    decided_by: tuple[str, ...]  # the stopping rule's name, or "budget" where none decided
+    decided_by: tuple[
+        str, ...
+    ]  # the stopping rule's name, or "budget" or "time" where none decided
 
 
 @dataclass(frozen=True, repr=False)
@@ -176,8 +178,8 @@ class Recorder:
 
 
 def halt_probability(logit: Tensor) -> Tensor:
-    """sigmoid(logit); not torch.sigmoid, whose last bit depends on an element's place."""
-    return F.logsigmoid(logit).exp()
+    """sigmoid(logit), 0 for NaN; not torch.sigmoid, whose last bit depends on the place."""
+    return F.logsigmoid(logit).exp().nan_to_num(0.0)
 
 
 def decided_columns(
@@ -208,9 +210,7 @@ def voted_columns(model: RecursiveModel, info: StepInfo, rows: Tensor) -> dict[s
     """
     answers = info.context.answers
     particle = weighted_map(Candidates(answers, info.log_weights, info.score))
-    others = particle[:, None, None].expand(-1, 1, answers.shape[1])
-    agree = same_answer(answers).gather(1, others)[:, 0]
-    weight = (info.log_weights.exp() * agree).sum(-1)
+    weight = (info.log_weights.exp() * agrees_with(answers, particle)).sum(-1)
     votes = info.log_weights[rows].double().exp()
     marginal = token_marginals(answers[rows], votes, model.vocabulary)
     return _columns(info, rows, particle[rows], weight[rows].float(), marginal)
@@ -248,7 +248,7 @@ def conclude(
     right = None
     if labels is not None:
         right = ((final.answers == labels[:, None]).all(-1) & final.alive).any(-1).cpu()
-    spent = settings.particles * settings.outer_steps * evaluations_per_step(model)
+    spent = settings.particles * last.context.clock.step * evaluations_per_step(model)
     assert record.log_evidence is not None
     return Result(
         answers=answers.cpu(),

@@ -1,6 +1,8 @@
 """Running a staged search to its end, as many puzzles at once as fit in memory."""
 
+import math
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import torch
@@ -128,9 +130,10 @@ def collect(finished: list[Finished]) -> SearchResult:
 def solve_adaptively(
     model: RecursiveModel, tokens: Tensor, rules: Mapping[str, StoppingRule],
     plan: Adaptive | None = None, *, guide: Score | None = None, views: Sequence[Symmetry] = (),
-    seed: int = 0, keys: Tensor | None = None, progress: Progress | None = None,
-    watch: Watch | None = None,
+    seconds: float = math.inf, seed: int = 0, keys: Tensor | None = None,
+    progress: Progress | None = None, watch: Watch | None = None,
 ) -> SearchResult:  # fmt: skip
-    """`run_search` of an `adaptive_search`."""
+    """`run_search` of an `adaptive_search`, with at most `seconds` of computing a puzzle."""
     search = adaptive_search(model, plan or Adaptive(), rules, guide, views)
+    search = replace(search, seconds=seconds)
     return run_search(search, tokens, seed=seed, keys=keys, progress=progress, watch=watch)

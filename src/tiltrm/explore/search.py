@@ -7,14 +7,17 @@ record, so the caller may split it, put it aside, or try again after running out
 `run_search` (running.py) goes depth first, a server takes turns between its clients' batches.
 """
 
+import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from time import perf_counter
 from typing import NamedTuple
 
 import torch
 from torch import Tensor
 
 from tiltrm.errors import SettingsError
+from tiltrm.explore.batching import require_memory
 from tiltrm.explore.choices import make_noise, make_potential, make_resample
 from tiltrm.explore.cloud import Clock, Cloud, Problem, StepInfo, initial_cloud
 from tiltrm.explore.guides import Score, halting
@@ -26,7 +29,7 @@ from tiltrm.explore.result import (
     decided_columns,
     voted_columns,
 )
-from tiltrm.explore.step import Propose, Tilt, in_blocks, step, trajectory_sampler
+from tiltrm.explore.step import Propose, Tilt, drop_undecodable, in_blocks, step, trajectory_sampler
 from tiltrm.explore.stopping import StoppingRule
 from tiltrm.explore.weights import degenerate
 from tiltrm.model.base import RecursiveModel, State, evaluations_per_step
@@ -34,6 +37,8 @@ from tiltrm.settings import Exploration
 from tiltrm.tasks.base import Symmetry
 
 UNDECIDED = "budget"  # `decided_by` of a puzzle that no rule decided
+TIMED_OUT = "time"  # the same where the time limit came before the last step
+NOT_DECIDED = (UNDECIDED, TIMED_OUT)
 
 Progress = Callable[[int, int], None]  # (done, total)
 Watch = Callable[[StepInfo], None]  # called after every outer step of every batch
@@ -67,6 +72,7 @@ class Batch(NamedTuple):
     stage_step: int = 0  # steps taken in this stage
     steps: int = 0  # steps taken in all stages
     evaluations: int = 0  # spent on each puzzle
+    seconds: float = 0.0  # the same; puzzles that step together share the time of the step
 
     def part(self, puzzles: slice | Tensor) -> "Batch":
         """Some of its puzzles."""
@@ -82,7 +88,7 @@ class Finished(NamedTuple):
     """Results of puzzles that are done, a row each."""
 
     ids: Tensor  # (row,)
-    decided_by: str  # the name of the stopping rule, or UNDECIDED
+    decided_by: str  # the name of the stopping rule, UNDECIDED or TIMED_OUT
     columns: Columns
 
 
@@ -110,6 +116,7 @@ class StagedSearch:
     views: Sequence[Symmetry] = ()  # of the particles of every stage; (): puzzles unchanged
     readout: Readout | None = None  # for puzzles that no rule decided; None: the weighted vote
     confidence: StateConfidence | None = None  # None: as the stopping rule sees it
+    seconds: float = math.inf  # a puzzle that has taken so many gets no further step
 
     def stage(self, batch: Batch) -> Stage:
         """The stage that the batch's next step belongs to."""
@@ -125,28 +132,42 @@ class StagedSearch:
 
     def advance(self, batch: Batch) -> StepResult:
         """One outer step: grow the cloud where a stage begins, step it, drop decided puzzles."""
+        begun = perf_counter()
         stage = self.stage(batch)
         slots = torch.arange(stage.particles, device=batch.ids.device)
         problem = batch.problem._replace(particles=slots)
         cloud = batch.cloud
         if batch.stage_step == 0 or cloud is None:
+            require_memory(problem.inputs, stage.particles)
             if self.views:
                 problem = problem.with_views(self.model, self.views[batch.stage])
             cloud = self._grown(problem, stage, cloud)
         clock = Clock(batch.steps + 1, self.plan.outer_steps)
         cloud, info = step(cloud, problem, clock, self.model, **self.functions._asdict())
+        if self.rules or clock.step == clock.steps or self.seconds < math.inf:
+            cloud, info = drop_undecodable(cloud, info)
         spent = batch.evaluations + stage.particles * evaluations_per_step(self.model)
         after = batch._replace(
             problem=problem, cloud=cloud, steps=clock.step, evaluations=spent,
             stage_step=batch.stage_step + 1,
+            seconds=batch.seconds + self._elapsed(begun, cloud) / len(batch.ids),
         )  # fmt: skip
         if after.stage_step == stage.outer_steps:
             after = after._replace(stage=after.stage + 1, stage_step=0)
-        if not self.rules and clock.step < clock.steps:  # nothing can end a puzzle here
+        late = after.seconds >= self.seconds
+        if not (self.rules or late) and clock.step < clock.steps:  # nothing can end a puzzle here
             return StepResult(after, [], cloud, info)
         finished, left = self._finished(after, info, fresh=self.plan.fresh_after(batch.stage))
         rest = after if len(left) == len(after.ids) else after.part(left) if len(left) else None
         return StepResult(rest, finished, cloud, info)
+
+    def _elapsed(self, begun: float, cloud: Cloud) -> float:
+        """Seconds since `begun`; 0 without a time limit, since a GPU must be waited for."""
+        if self.seconds == math.inf:
+            return 0.0
+        if cloud.log_weights.is_cuda:
+            torch.cuda.synchronize(cloud.log_weights.device)
+        return perf_counter() - begun
 
     def _grown(self, problem: Problem, stage: Stage, cloud: Cloud | None) -> Cloud:
         """The first cloud of a stage: particles that continue, then fresh ones, equal weights.
@@ -171,7 +192,8 @@ class StagedSearch:
     ) -> tuple[list[Finished], Tensor]:
         """The puzzles that are done, with their results, and the rows of the others.
 
-        A dead cloud ends a puzzle unless `fresh` particles come with a later stage.
+        A dead cloud ends a puzzle unless `fresh` particles come with a later stage. A late puzzle
+        ends here, with the answer that it has.
         """
         cloud = Cloud(info.context.state, info.log_weights, info.score)
         left = torch.ones_like(batch.ids, dtype=torch.bool)
@@ -184,11 +206,12 @@ class StagedSearch:
                 columns = decided_columns(self.model, info, decision, rows)
                 finished.append(self._report(batch, rows, name, columns))
                 left &= ~now
-        last = batch.steps == self.plan.outer_steps
-        out = left if last else degenerate(info.log_weights) & left
-        if not fresh and out.any():
+        last, late = batch.steps == self.plan.outer_steps, batch.seconds >= self.seconds
+        out = left if last or late else degenerate(info.log_weights) & left
+        if (late or not fresh) and out.any():
             rows = out.nonzero()[:, 0]
-            finished.append(self._report(batch, rows, UNDECIDED, self._vote(batch, info, rows)))
+            reason = TIMED_OUT if late and not last else UNDECIDED
+            finished.append(self._report(batch, rows, reason, self._vote(batch, info, rows)))
             left = left & ~out
         return finished, left.nonzero()[:, 0]
 

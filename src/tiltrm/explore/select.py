@@ -7,6 +7,7 @@ import torch
 from torch import Tensor
 
 PAIRS = 1 << 26  # cell comparisons at once
+LARGE = 1024  # particles beyond which answers are grouped, since pairs would not fit in memory
 TIE = 1e-6  # masses closer than what float32 log-weights can tell apart are equal
 
 
@@ -34,6 +35,23 @@ def same_answer(answers: Tensor) -> Tensor:
     return torch.cat(parts)
 
 
+def agrees_with(answers: Tensor, particle: Tensor) -> Tensor:
+    """Which particles agree with the given one: (puzzle, particle, cell), (puzzle,) -> bool."""
+    rows = torch.arange(len(answers), device=answers.device)
+    return (answers == answers[rows, particle][:, None]).all(-1)
+
+
+def _mass(answers: Tensor, weights: Tensor) -> Tensor:
+    """The weight on each particle's answer: (puzzle, particle)."""
+    if answers.shape[1] <= LARGE:
+        return (same_answer(answers) * weights[:, None, :]).sum(-1)
+    found = []
+    for own, weight in zip(answers, weights, strict=True):
+        groups, which = own.unique(dim=0, return_inverse=True)
+        found.append(weight.new_zeros(len(groups)).index_add_(0, which, weight)[which])
+    return torch.stack(found)
+
+
 def first_best(value: Tensor, among: Tensor) -> Tensor:
     """The lowest index with the highest value among those marked; 0 where none is marked."""
     value = torch.where(among, value, -torch.inf)
@@ -43,7 +61,7 @@ def first_best(value: Tensor, among: Tensor) -> Tensor:
 
 def _heaviest(cloud: Candidates, weights: Tensor) -> Tensor:
     """The answer with most of `weights`; ties go to the best score, then to the lower index."""
-    mass = (same_answer(cloud.answers) * weights[:, None, :]).sum(-1)
+    mass = _mass(cloud.answers, weights)
     return first_best(cloud.score, cloud.alive & (mass >= mass.amax(-1, keepdim=True) - TIE))
 
 

@@ -142,6 +142,25 @@ def _finite(half: Tensor) -> Tensor:
     return torch.isfinite(half.sum((-2, -1), dtype=torch.float32))  # (puzzle, particle)
 
 
+def drop_undecodable(cloud: Cloud, info: StepInfo) -> tuple[Cloud, StepInfo]:
+    """Both with weight zero for particles whose decoder gave NaN or infinity in some cell.
+
+    Such a particle has no answer, however sure its halting head is. Other clouds keep their
+    weights bit for bit. Proved by tests/explore/test_adaptive.py.
+    """
+    alive = info.context.decodable
+    if alive.device.type == "cpu" and bool(alive.all()):
+        return cloud, info
+
+    def without(log_weights: Tensor, alive: Tensor) -> Tensor:
+        left = normalise(torch.where(alive, log_weights, -torch.inf))[0]
+        return torch.where(alive.all(-1, keepdim=True), log_weights, left)
+
+    kept = without(cloud.log_weights, take(alive, info.ancestors))
+    weights = without(info.log_weights, alive)
+    return cloud._replace(log_weights=kept), info._replace(log_weights=weights)
+
+
 def final_candidates(
     info: StepInfo, weigh: Tilt, resample: Resample, *, ask_guide: bool = True
 ) -> Candidates:

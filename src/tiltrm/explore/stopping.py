@@ -8,7 +8,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from tiltrm.explore.cloud import Cloud, Context
-from tiltrm.explore.select import Candidates, first_best, majority, same_answer
+from tiltrm.explore.select import Candidates, agrees_with, first_best, majority
 from tiltrm.model.base import RecursiveModel
 
 
@@ -56,8 +56,8 @@ def by_agreement(share: float, particles: int) -> StoppingRule:
             return Decision(none, none.long(), none.float())
         alive = cloud.log_weights > -torch.inf
         particle = majority(Candidates(context.answers, cloud.log_weights, cloud.score))
-        same = same_answer(context.answers).gather(1, particle[:, None, None].expand(-1, 1, size))
-        agreed = (alive & same[:, 0]).sum(-1) / alive.sum(-1).clamp(min=1)
+        same = agrees_with(context.answers, particle)
+        agreed = (alive & same).sum(-1) / alive.sum(-1).clamp(min=1)
         return Decision((agreed >= share) & alive.any(-1), particle, agreed)
 
     return rule

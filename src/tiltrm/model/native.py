@@ -29,6 +29,8 @@ from tiltrm.records import build_record
 WEIGHTS, CONFIG, CARD = "model.safetensors", "config.json", "CARD.md"
 LARGEST_LOGIT = 1e6  # a threshold beyond it is a broken file
 CALIBRATION, TUNED = "calibration.json", "tuned.json"  # written by `tiltrm tune`
+MAX_CONFIG = 10**7  # bytes
+MAX_WEIGHTS = 1 << 35  # bytes
 
 
 @dataclass(frozen=True)
@@ -63,10 +65,11 @@ def save(
         if decide_above is not None:
             known.decide_above, known.decide_settled = decide_above, True
         return _write(known, Path(folder), card, dtype)
-    except OSError as error:
+    except (OSError, SafetensorError) as error:  # a full disk is either
+        reason = getattr(error, "strerror", None) or " ".join(str(error).split())[:120]
         raise CheckpointError(
-            f"expected to write a folder at {folder}, got {type(error).__name__}; "
-            "choose a place that can be written, and no file's name"
+            f"expected to write a folder at {folder}, got {type(error).__name__}: {reason}; "
+            "choose a place that can be written and has room, and no file's name"
         ) from error
 
 
@@ -163,10 +166,15 @@ def is_native_file(path: Path) -> bool:
 def read_mapping(path: Path, parse: Callable[[str], object] = json.loads) -> Mapping[str, object]:
     """The mapping in a configuration file, JSON unless another parser is given."""
     try:
-        values = parse(path.read_text(encoding="utf-8"))
+        with path.open("rb") as stream:
+            content = stream.read(MAX_CONFIG + 1)
+        if len(content) > MAX_CONFIG:
+            raise ValueError
+        values = parse(content.decode("utf-8"))
     except (OSError, ValueError, RecursionError) as error:
         raise CheckpointError(
-            f"expected a JSON or YAML configuration in {path}, got {type(error).__name__}; "
+            f"expected a JSON or YAML configuration of at most {MAX_CONFIG:,} bytes in {path}, got "
+            f"{type(error).__name__}; "
             "correct the file or give another"
         ) from error
     if not isinstance(values, Mapping) or not values:
@@ -187,9 +195,12 @@ def load_folder(folder: Path, device: torch.device, dtype: torch.dtype) -> Model
         )
     manifest = _manifest(read_mapping(folder / CONFIG), folder)
     try:
+        if (folder / WEIGHTS).stat().st_size > MAX_WEIGHTS:
+            raise ValueError
         data = (folder / WEIGHTS).read_bytes()
         tensors = load_tensors(data)
-    except (OSError, SafetensorError, ValueError, KeyError, TypeError, RuntimeError) as error:
+    except (OSError, SafetensorError, ValueError, KeyError, TypeError, RuntimeError, MemoryError,
+            OverflowError) as error:  # fmt: skip
         raise CheckpointError(
             f"expected safetensors in {folder / WEIGHTS}, got a broken file "
             f"({type(error).__name__}); save or fetch it again"

@@ -48,6 +48,16 @@ class TRMConfig:
             raise SettingsError(f"prefix must not be negative, got {self.prefix}")
         if self.width % (2 * self.heads):
             raise SettingsError(f"width {self.width} must be a multiple of 2 x heads {self.heads}")
+        if not self.expansion * min(self.width, self.positions) * 2 / 3 > 0.5:  # so that NaN fails
+            raise SettingsError(
+                f"expansion must give every hidden layer a width of at least 1, got "
+                f"{self.expansion} for a width of {self.width} and {self.positions} positions"
+            )
+        if not self.rotary_theta >= 1.0 or not self.eps > 0.0:
+            raise SettingsError(
+                f"rotary_theta must be at least 1 and eps above 0, got {self.rotary_theta} and "
+                f"{self.eps}"
+            )
 
     @property
     def positions(self) -> int:

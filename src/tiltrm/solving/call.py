@@ -1,7 +1,7 @@
 """solve: every method behind one call, for tokens and texts."""
 
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from os import PathLike
 from typing import Any
 
@@ -19,6 +19,8 @@ from tiltrm.solving.methods import adaptive_plan, build_search, task_of
 from tiltrm.solving.risk import Rung, check_risk, rung_for
 from tiltrm.solving.solution import PuzzleRecord, Solution, puzzle_record
 from tiltrm.tasks import Task
+
+MOST_COUNTED = 64  # puzzles in a batch whose solutions are counted, 0.03 s each for a Sudoku
 
 
 def solve(
@@ -77,7 +79,10 @@ def solve_texts(
         solution = solve(model, batch, task=own, **settings)
         rate = (time.perf_counter() - begun) / int(solution.evaluations.sum())
         for row, place in enumerate(tokens):
-            records[place] = puzzle_record(own, batch[row], solution, row, rate, abstain, above)
+            solutions = count_solutions(own, batch[row]) if len(batch) <= MOST_COUNTED else None
+            records[place] = puzzle_record(
+                own, batch[row], solution, row, rate, abstain, solutions, above
+            )
     return [found for found in records if found is not None]
 
 
@@ -102,12 +107,19 @@ def risk_rung(
         )
     own = adaptive_plan(model, task, tuned=tuned, **settings).settings()
     other = sorted(name for name, value in own.items() if calibration.settings.get(name) != value)
+    other += ["seconds"] if settings.get("seconds") is not None else []
     if other:
         raise SettingsError(
             f"a risk needs the settings that the calibration was made with, got another "
             f"{', '.join(other)}; leave these out, or run tiltrm tune again"
         )
     return rung_for(calibration.ladder, risk)
+
+
+def count_solutions(task: Task, puzzle: Tensor) -> int | None:
+    """Solutions of a puzzle, 2 for several; None for a task that cannot count them cheaply."""
+    count: Callable[[Tensor], int | None] | None = getattr(task, "count_solutions", None)
+    return None if count is None else count(puzzle)
 
 
 def check_abstain(abstain: float | None) -> None:

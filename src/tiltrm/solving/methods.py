@@ -30,6 +30,7 @@ from tiltrm.settings import (
     AGREE_AMONG,
     AGREE_SHARE,
     HALT_ABOVE,
+    LARGEST_SCALE,
     METHODS,
     check_settings,
 )
@@ -102,6 +103,7 @@ def adaptive_plan(
 ) -> AdaptivePlan:
     """What adaptive solving does with these settings: the tuned plan unless it is not wanted."""
     checked = check_settings(ADAPTIVE, settings)
+    checked.pop("seconds", None)  # of the run, not of the plan
     known = _named_task(model, task)
     found = tuned_plan(model, known) if tuned else None
     stopping = {name: checked.pop(name) for name in STOPPING if name in checked}
@@ -126,11 +128,12 @@ def build_search(
         raise SettingsError(f"method must be one of {', '.join(METHODS)}, got {method!r:.60}")
     checked = check_settings(method, settings)
     known = _named_task(model, task)
+    seconds = checked.pop("seconds", math.inf)
     rules_of = _known_task(model, known)
     if method != ADAPTIVE:
         guide = parse_guide(checked.pop("guide", "halting"), model, task)
         fixed = fixed_search(model, exploration_for(method, known, **checked), guide)
-        return replace(fixed, confidence=state_confidence(model, rules_of, None))
+        return replace(fixed, seconds=seconds, confidence=state_confidence(model, rules_of, None))
     found = adaptive_plan(model, task, tuned=tuned, **checked)
     plan, stopping = found.plan, found.stopping
     rules = stopping_rules(model, task_of(model, task).is_solved if stopping.rules else None,
@@ -141,7 +144,8 @@ def build_search(
         device = device_of(model, torch.empty(0))
         views = plan_views(plan, task_of(model, task), model, device)
     search = adaptive_search(model, plan, rules, guide, views)
-    return replace(search, confidence=state_confidence(model, rules_of, found.settings()))
+    stated = state_confidence(model, rules_of, found.settings())
+    return replace(search, confidence=stated, seconds=seconds)
 
 
 def task_of(model: RecursiveModel, task: Task | str | None = None) -> Task:
@@ -225,7 +229,7 @@ def parse_guide(guide: str | Score, model: RecursiveModel, task: Task | str | No
     for term in guide.split("+"):
         factor, star, name = (part.strip() for part in term.rpartition("*"))
         weight = _number(factor) if star else 1.0
-        if name not in known or not math.isfinite(weight):
+        if name not in known or not abs(weight) <= LARGEST_SCALE:
             raise SettingsError(
                 f"guide must be one of {', '.join(known)}, or a sum such as 'halting+2*rules', "
                 f"got {guide!r}"

@@ -10,13 +10,13 @@ from torch import Tensor
 
 from tiltrm.errors import SettingsError
 from tiltrm.explore.result import SearchResult
-from tiltrm.explore.search import UNDECIDED
+from tiltrm.explore.search import NOT_DECIDED, TIMED_OUT, UNDECIDED
 from tiltrm.solving.risk import trust
 from tiltrm.tasks import Task
 
 KEYS = (  # of the JSON object, in this order
     "puzzle", "answer", "solved_by_rules", "confidence", "entropy", "halt_probability",
-    "evaluations", "seconds", "abstained", "error",
+    "evaluations", "seconds", "abstained", "error", "decided_by", "solutions",
 )  # fmt: skip
 DIGITS = 6  # of the numbers in JSON
 SHOWN = 6  # puzzles that a notebook shows
@@ -25,6 +25,7 @@ STOPPED = {
     "agreement": "stopped by agreement of the particles",
     "rules": "stopped at a valid solution",
     UNDECIDED: "not decided within its steps",
+    TIMED_OUT: "not decided within its time",
 }
 
 
@@ -111,7 +112,7 @@ class Cells(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class PuzzleRecord:
-    """One puzzle: the ten fields of its JSON object, and a few more for people.
+    """One puzzle: the fields of its JSON object (KEYS), and a few more for people.
 
     A puzzle that cannot be read has its `error` and nothing else. Where the solver abstains there
     is no answer. `seconds` is the puzzle's share of its batch's time, by evaluations.
@@ -127,7 +128,8 @@ class PuzzleRecord:
     seconds: float | None = None
     abstained: bool | None = None
     error: str | None = None
-    decided_by: str = ""
+    decided_by: str | None = None  # a stopping rule's name; "budget" or "time" where none decided
+    solutions: int | None = None  # of the puzzle, 2 for several; None where nobody counted
     outer_steps: int | None = None  # of all its stages so far
     particles: int | None = None  # of its last cloud
     grid: Cells | None = None
@@ -139,7 +141,8 @@ class PuzzleRecord:
 
 def puzzle_record(
     task: Task, puzzle: Tensor, result: SearchResult, row: int, rate: float,
-    abstain: float | None = None, trusted_above: float | None = None,
+    abstain: float | None = None, solutions: int | None = None,
+    trusted_above: float | None = None,
 ) -> PuzzleRecord:  # fmt: skip
     """The record of one row of a result; `rate` is seconds per evaluation.
 
@@ -151,7 +154,7 @@ def puzzle_record(
     confidence = float(result.confidence[row])
     solved = bool(task.is_solved(puzzle, answer))
     doubtful = abstain is not None and (confidence < abstain or not solved)
-    decided = torch.tensor(result.decided_by[row] != UNDECIDED)
+    decided = torch.tensor(result.decided_by[row] not in NOT_DECIDED)
     own = trust(decided, result.halt_probability[row], torch.tensor(solved))
     risky = trusted_above is not None and float(own) <= trusted_above
     withheld = bool(result.degenerate[row]) or doubtful or risky
@@ -166,6 +169,7 @@ def puzzle_record(
         seconds=round(rate * evaluations, DIGITS),
         abstained=withheld,
         decided_by=result.decided_by[row],
+        solutions=solutions,
         outer_steps=int(result.outer_steps[row]),
         particles=int(result.particles[row]),
         grid=Cells(puzzle) if withheld else Cells(puzzle, answer, result.cell_confidence[row]),

@@ -12,11 +12,12 @@ from typing import Any, NamedTuple
 
 from tiltrm.errors import SettingsError
 from tiltrm.tasks.base import TOKENS, Task, TaskDefaults
+from tiltrm.tasks.check import check_attributes, check_task
 from tiltrm.tasks.maze import MAZE
 from tiltrm.tasks.sudoku import SUDOKU, Sudoku
 
 STANDARD: tuple[Task, ...] = (SUDOKU, MAZE, Sudoku(2))
-OPTIONAL = ("defaults",)
+OPTIONAL = ("defaults", "count_solutions")
 NEEDED = tuple(name for name in vars(Task) if not name.startswith("_") and name not in OPTIONAL)
 
 
@@ -57,12 +58,18 @@ def source_of(name: str) -> TaskSource | None:
 
 def register(task: Task, source: TaskSource | None = None) -> Task:
     """Make a task known by its name in this process, and return it; raises SettingsError."""
+    if isinstance(task, type):
+        raise SettingsError(
+            f"expected a task, got the class {task.__name__}; name an object of it, such as "
+            f"{task.__name__.upper()} = {task.__name__}(...)"
+        )
     missing = [name for name in NEEDED if not hasattr(task, name)]
     if missing:
         raise SettingsError(
             f"expected a task, got {task!r:.60} without {', '.join(missing)}; start from "
             "tiltrm.tasks.Grid"
         )
+    check_attributes(task)
     if task.cells != task.side**2 or not 2 < task.vocabulary <= TOKENS:
         raise SettingsError(
             f"a task must have side x side cells and 3 to {TOKENS} ids, got {task.name} with "
@@ -93,12 +100,18 @@ def register_source(source: TaskSource) -> Task:
     where, name, _ = source
     try:
         found: Any = getattr(_module(source), name, None)
-    except Exception as error:  # the file may raise anything
+    except (Exception, SystemExit) as error:  # the file may raise anything
         reason = " ".join(f"{type(error).__name__}: {error}".split())[:200]
         raise SettingsError(f"{where}: expected Python with a task, got {reason}") from error
     if found is None:
         raise SettingsError(f"{where}: expected a task called {name!r}, got nothing of that name")
-    return register(found, source)
+    try:
+        task = register(found, source)
+        check_task(task)
+    except SettingsError as error:
+        _registered.pop(getattr(found, "name", ""), None)
+        raise SettingsError(f"{where}: {error}") from error
+    return task
 
 
 def _module(source: TaskSource) -> ModuleType:

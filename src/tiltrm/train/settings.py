@@ -152,6 +152,7 @@ class TrainSettings:
 
     evaluate_every: float = 60.0  # seconds of training
     save_every: float = 60.0
+    restart_every: int = 500  # steps between two points where a state may be saved
     evaluate_steps: int = 48  # N of the validation runs
     scan: Scan = field(default_factory=Scan)
 
@@ -159,7 +160,9 @@ class TrainSettings:
         _require_choice("loss", self.loss, LOSSES)
         _require_choice("optimiser", self.optimiser, OPTIMISERS)
         _require_choice("augment", self.augment, AUGMENTATIONS)
-        counts = ("batch", "steps", "shuffles", "halt_max_steps", "evaluate_steps")
+        counts = (
+            "batch", "steps", "shuffles", "halt_max_steps", "evaluate_steps", "restart_every",
+        )  # fmt: skip
         _require_range(self, counts, 1, MOST)
         _require_range(self, ("newton_schulz",), 1, 99)
         _require_range(self, ("seed",), 0, 2**63 - 1)

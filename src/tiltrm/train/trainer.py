@@ -7,12 +7,14 @@ from dataclasses import asdict
 from pathlib import Path
 
 import torch
+from torch import Tensor
 
 from tiltrm.data import Puzzles
 from tiltrm.errors import DegenerateError, DeviceError, SettingsError
+from tiltrm.explore.batching import total_memory
 from tiltrm.model import native
 from tiltrm.model.base import evaluations_per_step
-from tiltrm.model.trm import evaluation_flops
+from tiltrm.model.trm import TRM, evaluation_flops
 from tiltrm.train import distributed, state
 from tiltrm.train.batches import batch_seed
 from tiltrm.train.best_weights import card_text, describe_origin, recover_best, save_best
@@ -42,6 +44,7 @@ class Trainer:
             puzzles.labels()  # raises if there are none
         self.settings, self.val, self.folder = settings, val, folder
         self.world, self.device = distributed.join(device)
+        require_fitting(settings, self.world.size, self.device)
         self.learner = Learner(settings, train, self.world, self.device)
         self.clock = TrainingClock(settings, self.world, self.device)
         self.train_sample = train.take(slice(0, len(val)))
@@ -111,9 +114,15 @@ class Trainer:
                 scanned = now
             if last or now - evaluated >= settings.evaluate_every:
                 report, evaluated = self.evaluate(), now
-            if last or now - saved >= settings.save_every:
-                self.save()
-                saved = now
+            # The carry is not saved, and moments are rounded. Both happen at fixed steps, saved or
+            # not, so the weights do not depend on when the clock asks for a save.
+            if last or clock.step % settings.restart_every == 0:
+                if last or now - saved >= settings.save_every:
+                    self.save()
+                    saved = now
+                else:
+                    with clock.not_training():
+                        self._settle()
             if last:
                 return report
 
@@ -147,10 +156,15 @@ class Trainer:
         made = {"settings": asdict(self.settings), "data": self.origin.data}
         meta = self.clock.counters() | {"best": self.best} | made
         with self.clock.not_training():
-            tensors = state.collect(self.learner.state)
+            tensors = self._settle()
             if self.world.is_leader:
                 state.write(self.folder, meta, tensors)
-            self.learner.reset_carry()
+
+    def _settle(self) -> dict[str, Tensor]:
+        """Go on as if the state had been written and read again; returns the stored tensors."""
+        tensors = state.collect(self.learner.state)
+        self.learner.reset_carry()
+        return tensors
 
     def _stretch(self, stop: Stop) -> None:
         """Take a few steps without waiting for the device, then read the clock and the losses."""
@@ -174,7 +188,8 @@ class Trainer:
 
     def _stretch_length(self) -> int:
         """Steps of the next stretch, which ends at the plan's end or a step to be scanned."""
-        step, ends = self.clock.step, [*self.settings.scan.steps]
+        step, every = self.clock.step, self.settings.restart_every
+        ends = [*self.settings.scan.steps, (step // every + 1) * every]
         if self.settings.minutes == 0:
             ends.append(self.settings.steps)
         return min([LOG_EVERY, *(end - step for end in ends if end > step)])
@@ -198,6 +213,28 @@ class Trainer:
             raise SettingsError(
                 f"{self.folder} holds a run at step {int(saved.stem)}; "
                 "add --resume to go on with it, or choose another --out"
+            )
+
+
+def require_fitting(settings: TrainSettings, processes: int, device: torch.device) -> None:
+    """Raise SettingsError for a model or a batch that the whole memory of the device cannot hold.
+
+    Counted are weights, gradients, two moments and the average in float32, and the carry; a step
+    needs several times more. Linux grants memory that it lacks, and kills the process later.
+    """
+    with torch.device("meta"):
+        numbers = sum(weight.numel() for weight in TRM(settings.model).parameters())
+    weights = 5 * 4 * numbers
+    rows = settings.batch // processes
+    per_row = settings.model.positions * settings.model.width * 4 + settings.model.cells * 4
+    cuda = device.type == "cuda"
+    memory = torch.cuda.mem_get_info(device)[1] if cuda else total_memory()
+    for what, needed in ((f"a model of {numbers:,} weights", weights),
+                         (f"a batch of {settings.batch:,}", rows * per_row)):  # fmt: skip
+        if needed > memory:
+            raise SettingsError(
+                f"{what} must fit in {memory / 1e9:,.0f} GB of memory, got {needed / 1e9:,.0f} GB "
+                "at least; make it smaller with --set"
             )
 
 

@@ -5,6 +5,8 @@ Settings come from a mapping, a JSON file or a plain YAML file.
 
 import json
 import re
+import struct
+import zipfile
 from collections.abc import Iterator, Mapping
 from pathlib import Path, PurePosixPath, PureWindowsPath
 from typing import NamedTuple
@@ -19,6 +21,8 @@ from tiltrm.model.native import read_mapping
 BESIDE = ("config.json", "all_config.yaml")  # looked for beside a checkpoint, in this order
 SECTIONS = ("arch", "model")  # where the codes nest the settings of the network
 WRAPPERS = re.compile(r"^(?:(?:model|inner|module)\.)+")
+SLACK = 1 << 20  # bytes of an archive besides its tensors
+SHARED = 8  # names for the same bytes, at most on average
 HOLDERS = ("state_dict", "model", "model_state_dict")  # where a file may keep its tensors
 EMA = re.compile(r"EMA|(?<![A-Za-z])ema")
 TRAINED = ("weight", "bias", "embedding_weight")  # last part of the name of a trained tensor
@@ -71,6 +75,7 @@ def read_checkpoint(path: Path) -> CheckpointContents:
 
 
 def _load(path: Path) -> Mapping[str, object]:
+    _require_stored(path)
     try:
         if path.suffix == ".safetensors":
             return dict(load_file(path))
@@ -87,7 +92,47 @@ def _load(path: Path) -> Mapping[str, object]:
             f"expected a mapping of tensors in {path}, got {type(payload).__name__}; "
             "save the model's state_dict() with torch.save and load that"
         )
+    _require_held(payload, path)
     return payload
+
+
+def _require_stored(path: Path) -> None:
+    """Raise CheckpointError for a zip that unpacks to more than its size; torch.save never does."""
+    size = path.stat().st_size
+    try:
+        with zipfile.ZipFile(path) as archive:
+            unpacked = sum(entry.file_size for entry in archive.infolist())
+    except (OSError, ValueError, NotImplementedError, zipfile.BadZipFile, struct.error):
+        return  # not a zip: the loader will say
+    if unpacked > size + SLACK:
+        raise CheckpointError(
+            f"expected an uncompressed archive in {path}, as torch.save writes it, got one of "
+            f"{size:,} bytes that unpacks to {unpacked:,}; save the weights again"
+        )
+
+
+def _require_held(payload: Mapping[str, object], path: Path) -> None:
+    """Raise CheckpointError for tensors that repeat their storage, so that few bytes are many.
+
+    Each tensor must have as many bytes in the file as it has numbers. Several names may share a
+    storage (tied weights), but not so often that the sum is far more than the file.
+    """
+    total = 0
+    named = [(str(n), t) for n, t in payload.items() if isinstance(t, Tensor)]
+    named += [(n, t) for _, inner in _mappings(payload, "") for n, t in _tensors(inner).items()]
+    for name, tensor in named:
+        needed = tensor.numel() * tensor.element_size()
+        if tensor.layout == torch.strided and needed > tensor.untyped_storage().nbytes():
+            raise CheckpointError(
+                f"expected {needed:,} bytes of {name} in {path}, got a tensor that repeats "
+                f"{tensor.untyped_storage().nbytes():,}; save a contiguous copy of the weights"
+            )
+        total += needed
+    if total > SHARED * (path.stat().st_size + SLACK):
+        raise CheckpointError(
+            f"expected about {path.stat().st_size:,} bytes of tensors in {path}, got names for "
+            f"{total:,}; save the weights of one model only"
+        )
 
 
 def _tensors(values: object) -> dict[str, Tensor]:

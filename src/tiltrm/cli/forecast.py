@@ -1,0 +1,34 @@
+"""What a command is about to do, said beforehand where it takes more than some minutes."""
+
+import sys
+import time
+
+import torch
+from torch import Tensor
+
+from tiltrm.cli.progress import in_words
+from tiltrm.explore import Exploration, explore
+from tiltrm.model.base import RecursiveModel
+
+LONG = 180.0  # seconds from which on a command says what it will do
+CERTAINLY_SHORT = 20_000  # evaluations that take less anywhere
+PROBED = 8  # puzzles of the probe
+
+
+def say_if_long(command: str, work: str, seconds: float, advice: str = "") -> None:
+    """Print a line to stderr if the estimate is longer than some minutes."""
+    if seconds > LONG:
+        hint = f"; {advice}" if advice else ""
+        print(f"tiltrm {command}: {work}, about {in_words(seconds)} here{hint}", file=sys.stderr)
+
+
+def seconds_per_evaluation(model: RecursiveModel, puzzles: Tensor) -> float:
+    """Measured with one outer step of a few puzzles, after one to warm up."""
+    few = puzzles[:PROBED]
+    quiet = Exploration(particles=1, noise=0.0, outer_steps=1, on_degenerate="abstain")
+    explore(model, few, quiet)
+    begun = time.perf_counter()
+    spent = int(explore(model, few, quiet).evaluations.sum())
+    if torch.cuda.is_available():
+        torch.cuda.synchronize()
+    return (time.perf_counter() - begun) / spent

@@ -1,0 +1,99 @@
+"""Small files of every kind, as the seeds of mutations."""
+
+import gzip
+import io
+import json
+import signal
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+from tiltrm.evaluate.shards import Shard, encode
+from tiltrm.model import save
+from tiltrm.model.trm import TRM
+from tiltrm.tasks import Sudoku
+
+from ..evaluate.toys import a_job
+
+TOY = Sudoku(2)
+LIMIT = 10  # seconds beyond which an input counts as a hang
+
+
+class HangError(Exception):
+    """An input that takes longer than LIMIT."""
+
+
+@pytest.fixture
+def bounded() -> Callable[[], Any]:
+    """A context in which an input that takes longer than LIMIT is an error."""
+
+    @contextmanager
+    def limited() -> Iterator[None]:
+        def ring(*_: object) -> None:
+            raise HangError(f"more than {LIMIT} s")
+
+        before = signal.signal(signal.SIGALRM, ring)
+        signal.setitimer(signal.ITIMER_REAL, LIMIT)
+        try:
+            yield
+        finally:
+            signal.setitimer(signal.ITIMER_REAL, 0)
+            signal.signal(signal.SIGALRM, before)
+
+    return limited
+
+
+@pytest.fixture(scope="session")
+def seeds() -> dict[str, bytes]:
+    """Files of puzzles by the ending of their name."""
+    rows = [tuple(map(TOY.decode, TOY.generate(seed))) for seed in range(4)]
+    csv = "question,answer,rating,source\n" + "".join(f"{q},{a},1.5,x\n" for q, a in rows)
+    text = "\n".join(q for q, _ in rows) + "\n"
+    grid = "\n\n".join("\n".join(q[i : i + 4] for i in range(0, 16, 4)) for q, _ in rows)
+    array = io.BytesIO()
+    np.save(array, np.array([TOY.encode(q).tolist() for q, _ in rows], dtype=np.int32))
+    return {
+        "csv": csv.encode(), "txt": text.encode(), "grid": grid.encode(),
+        "csv.gz": gzip.compress(csv.encode()), "npy": array.getvalue(),
+        "json": json.dumps({"seq_len": 16, "vocab_size": 6, "sets": ["all"]}).encode(),
+    }  # fmt: skip
+
+
+@pytest.fixture(scope="session")
+def shards() -> dict[str, bytes]:
+    """One shard in both formats."""
+    columns = {
+        "puzzle": np.arange(3), "exact": np.array([True, False, True]), "oracle": None,
+        "evaluations": np.full(3, 7), "outer_steps": np.full(3, 4),
+        "confidence": np.array([0.5, 1, 0], dtype=np.float32),
+        "decided_by": np.array(["budget", "halting", "time"], dtype=object),
+        "exact_by_step": np.zeros((3, 2), dtype=bool),
+    }  # fmt: skip
+    shard = Shard(a_job(), columns, {"seconds": 1.0})
+    return {suffix: encode(shard, suffix) for suffix in (".parquet", ".safetensors")}
+
+
+@pytest.fixture(scope="session")
+def files(
+    toy: TRM, seeds: dict[str, bytes], tmp_path_factory: pytest.TempPathFactory
+) -> dict[str, str]:
+    """Paths that a command line may name: good ones, and ones of the wrong kind."""
+    folder = tmp_path_factory.mktemp("fuzz")
+    model = save(toy, folder / "model", dtype=None)
+    torch.save(toy.state_dict(), folder / "step_1")
+    found = {"MODEL": str(model), "CKPT": str(folder / "step_1"), "FOLDER": str(folder)}
+    for kind, content in seeds.items():
+        path = folder / f"puzzles.{kind}"
+        path.write_bytes(content)
+        found[kind.upper()] = str(path)
+    (folder / "zeros").write_bytes(bytes(10_000))
+    latin = Path(__file__).parents[2] / "examples/latin.py"
+    more = {"ZEROS": folder / "zeros", "NONE": folder / "none", "NEW": folder / "new.csv",
+            "NULL": "/dev/null", "LATIN": f"{latin}:LATIN", "EMPTY": "", "PUZZLE": "." * 16,
+            "FULL": "/dev/full", "NEWDIR": folder / "newdir"}  # fmt: skip
+    return found | {name: str(value) for name, value in more.items()}
