@@ -115,8 +115,8 @@ class StagedSearch:
     rules: Mapping[str, StoppingRule]  # asked in order; the first that decides gives the reason
     views: Sequence[Symmetry] = ()  # of the particles of every stage; (): puzzles unchanged
     readout: Readout | None = None  # for puzzles that no rule decided; None: the weighted vote
-    seconds: float = math.inf  # a puzzle that has taken so many gets no further step
     confidence: StateConfidence | None = None  # None: as the stopping rule sees it
+    seconds: float = math.inf  # a puzzle that has taken so many gets no further step
 
     def stage(self, batch: Batch) -> Stage:
         """The stage that the batch's next step belongs to."""

@@ -28,9 +28,9 @@ from tiltrm.records import build_record
 
 WEIGHTS, CONFIG, CARD = "model.safetensors", "config.json", "CARD.md"
 LARGEST_LOGIT = 1e6  # a threshold beyond it is a broken file
+CALIBRATION, TUNED = "calibration.json", "tuned.json"  # written by `tiltrm tune`
 MAX_CONFIG = 10**7  # bytes
 MAX_WEIGHTS = 1 << 35  # bytes
-CALIBRATION, TUNED = "calibration.json", "tuned.json"  # written by `tiltrm tune`
 
 
 @dataclass(frozen=True)

@@ -179,7 +179,7 @@ def record_reader(
 
     def read(found: SearchResult, row: int, seconds: float) -> PuzzleRecord:
         rate = seconds / int(found.evaluations[row])
-        return puzzle_record(task, tokens, found, row, rate, abstain, trusted_above)
+        return puzzle_record(task, tokens, found, row, rate, abstain, trusted_above=trusted_above)
 
     return read
 

@@ -81,15 +81,9 @@ def solve_texts(
         for row, place in enumerate(tokens):
             solutions = count_solutions(own, batch[row]) if len(batch) <= MOST_COUNTED else None
             records[place] = puzzle_record(
-                own, batch[row], solution, row, rate, abstain, above, solutions
+                own, batch[row], solution, row, rate, abstain, solutions, above
             )
     return [found for found in records if found is not None]
-
-
-def count_solutions(task: Task, puzzle: Tensor) -> int | None:
-    """Solutions of a puzzle, 2 for several; None for a task that cannot count them cheaply."""
-    count: Callable[[Tensor], int | None] | None = getattr(task, "count_solutions", None)
-    return None if count is None else count(puzzle)
 
 
 def risk_rung(
@@ -113,12 +107,19 @@ def risk_rung(
         )
     own = adaptive_plan(model, task, tuned=tuned, **settings).settings()
     other = sorted(name for name, value in own.items() if calibration.settings.get(name) != value)
+    other += ["seconds"] if settings.get("seconds") is not None else []
     if other:
         raise SettingsError(
             f"a risk needs the settings that the calibration was made with, got another "
             f"{', '.join(other)}; leave these out, or run tiltrm tune again"
         )
     return rung_for(calibration.ladder, risk)
+
+
+def count_solutions(task: Task, puzzle: Tensor) -> int | None:
+    """Solutions of a puzzle, 2 for several; None for a task that cannot count them cheaply."""
+    count: Callable[[Tensor], int | None] | None = getattr(task, "count_solutions", None)
+    return None if count is None else count(puzzle)
 
 
 def check_abstain(abstain: float | None) -> None:

@@ -16,7 +16,7 @@ import torch
 from torch import Tensor
 
 from tiltrm.errors import CheckpointError
-from tiltrm.explore.search import UNDECIDED, Columns, StateConfidence
+from tiltrm.explore.search import NOT_DECIDED, Columns, StateConfidence
 from tiltrm.model.base import RecursiveModel, model_info
 from tiltrm.solving.risk import Rung, ladder, trust
 from tiltrm.tasks import Task
@@ -31,7 +31,7 @@ RIDGE, ROUNDS = 1.0, 300  # of the logistic regression
 class StopFeatures(NamedTuple):
     """How the search of each puzzle stopped; nothing here needs a label."""
 
-    decided_by: Sequence[str]  # the stopping rule, or UNDECIDED
+    decided_by: Sequence[str]  # the stopping rule, or one of NOT_DECIDED
     confidence: Tensor  # (puzzle,) as the rule sees it
     halt_probability: Tensor  # (puzzle,)
     outer_steps: Tensor  # (puzzle,)
@@ -50,14 +50,18 @@ class StopFeatures(NamedTuple):
         A vote of an undecided cloud is no judge, so its answer is trusted no more than the halting
         head trusts it.
         """
-        undecided = torch.tensor([name == UNDECIDED for name in self.decided_by], dtype=torch.bool)
+        undecided = torch.tensor(
+            [name in NOT_DECIDED for name in self.decided_by], dtype=torch.bool
+        )
         capped = torch.minimum(self.confidence.double(), self.halt_probability.double())
         found = torch.where(undecided, capped, self.confidence.double())
         return found.masked_fill(~self.valid, 0.0)
 
     def trust(self) -> Tensor:
         """The order of answers in `tiltrm.solving.risk`: (puzzle,)."""
-        decided = torch.tensor([name != UNDECIDED for name in self.decided_by], dtype=torch.bool)
+        decided = torch.tensor(
+            [name not in NOT_DECIDED for name in self.decided_by], dtype=torch.bool
+        )
         return trust(decided, self.halt_probability, self.valid)
 
 

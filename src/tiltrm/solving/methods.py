@@ -103,7 +103,7 @@ def adaptive_plan(
 ) -> AdaptivePlan:
     """What adaptive solving does with these settings: the tuned plan unless it is not wanted."""
     checked = check_settings(ADAPTIVE, settings)
-    checked.pop("seconds", None)  # a limit of the run, not of the plan
+    checked.pop("seconds", None)  # of the run, not of the plan
     known = _named_task(model, task)
     found = tuned_plan(model, known) if tuned else None
     stopping = {name: checked.pop(name) for name in STOPPING if name in checked}
@@ -133,8 +133,7 @@ def build_search(
     if method != ADAPTIVE:
         guide = parse_guide(checked.pop("guide", "halting"), model, task)
         fixed = fixed_search(model, exploration_for(method, known, **checked), guide)
-        confidence = state_confidence(model, rules_of, None)
-        return replace(fixed, confidence=confidence, seconds=seconds)
+        return replace(fixed, seconds=seconds, confidence=state_confidence(model, rules_of, None))
     found = adaptive_plan(model, task, tuned=tuned, **checked)
     plan, stopping = found.plan, found.stopping
     rules = stopping_rules(model, task_of(model, task).is_solved if stopping.rules else None,
@@ -145,8 +144,8 @@ def build_search(
         device = device_of(model, torch.empty(0))
         views = plan_views(plan, task_of(model, task), model, device)
     search = adaptive_search(model, plan, rules, guide, views)
-    confidence = state_confidence(model, rules_of, found.settings())
-    return replace(search, confidence=confidence, seconds=seconds)
+    stated = state_confidence(model, rules_of, found.settings())
+    return replace(search, confidence=stated, seconds=seconds)
 
 
 def task_of(model: RecursiveModel, task: Task | str | None = None) -> Task:

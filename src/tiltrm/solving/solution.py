@@ -10,7 +10,7 @@ from torch import Tensor
 
 from tiltrm.errors import SettingsError
 from tiltrm.explore.result import SearchResult
-from tiltrm.explore.search import TIMED_OUT, UNDECIDED
+from tiltrm.explore.search import NOT_DECIDED, TIMED_OUT, UNDECIDED
 from tiltrm.solving.risk import trust
 from tiltrm.tasks import Task
 
@@ -141,7 +141,8 @@ class PuzzleRecord:
 
 def puzzle_record(
     task: Task, puzzle: Tensor, result: SearchResult, row: int, rate: float,
-    abstain: float | None = None, trusted_above: float | None = None, solutions: int | None = None,
+    abstain: float | None = None, solutions: int | None = None,
+    trusted_above: float | None = None,
 ) -> PuzzleRecord:  # fmt: skip
     """The record of one row of a result; `rate` is seconds per evaluation.
 
@@ -153,7 +154,7 @@ def puzzle_record(
     confidence = float(result.confidence[row])
     solved = bool(task.is_solved(puzzle, answer))
     doubtful = abstain is not None and (confidence < abstain or not solved)
-    decided = torch.tensor(result.decided_by[row] != UNDECIDED)
+    decided = torch.tensor(result.decided_by[row] not in NOT_DECIDED)
     own = trust(decided, result.halt_probability[row], torch.tensor(solved))
     risky = trusted_above is not None and float(own) <= trusted_above
     withheld = bool(result.degenerate[row]) or doubtful or risky
