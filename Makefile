@@ -2,7 +2,7 @@
 VENV := .venv
 PIP := $(VENV)/bin/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
 
-.PHONY: solve serve test check format clean
+.PHONY: solve serve test check format docs notebooks release clean
 
 solve: $(VENV)/core
 	$(VENV)/bin/tiltrm solve --watch
@@ -23,8 +23,17 @@ format: $(VENV)/dev
 	$(VENV)/bin/ruff format .
 	$(VENV)/bin/ruff check --fix .
 
+docs: $(VENV)/docs
+	NO_MKDOCS_2_WARNING=1 $(VENV)/bin/mkdocs build --quiet --strict
+
+notebooks: $(VENV)/dev
+	$(VENV)/bin/python docs/notebook.py --store
+
+release:
+	scripts/release.sh
+
 clean:
-	rm -rf $(VENV) build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf $(VENV) build dist site .mypy_cache .ruff_cache .pytest_cache .hypothesis
 
 $(VENV)/bin/python:
 	python3 -m venv $(VENV)
@@ -39,4 +48,8 @@ $(VENV)/serve: pyproject.toml constraints.txt | $(VENV)/bin/python
 
 $(VENV)/dev: pyproject.toml constraints.txt | $(VENV)/bin/python
 	$(PIP) -e ".[dev]"
+	touch $@ $(VENV)/core
+
+$(VENV)/docs: pyproject.toml constraints.txt | $(VENV)/bin/python
+	$(PIP) -e ".[docs]"
 	touch $@ $(VENV)/core

@@ -1,4 +1,4 @@
-"""Draw docs/images/cloud.svg: the answers of a cloud of 16 trajectories to a hard Sudoku, by step.
+"""Draw docs/images/cloud.svg: the answers of a cloud of 16 trajectories to AI Escargot, by step.
 
 Run `python docs/cloud.py`. A cell is darker the less the trajectories agree on its digit.
 """
@@ -11,8 +11,8 @@ import tiltrm
 from tiltrm.explore.result import token_marginals
 from tiltrm.tasks import SUDOKU
 
-PUZZLE = "8..........36......7..9.2...5...7.......457.....1...3...1....68..85...1..9....4.."
-STEPS = (1, 5, 9, 12)
+PUZZLE = "1....7.9..3..2...8..96..5....53..9...1..8...26....4...3......1..4......7..7...3.."
+STEPS = (1, 3, 5, 7)
 SIZE = 360
 
 
@@ -20,7 +20,7 @@ def main() -> None:
     """Explore the puzzle once and draw the cloud at some of its steps side by side."""
     model = tiltrm.load("sudoku-extreme")
     tokens = SUDOKU.encode(PUZZLE)[None]
-    settings = tiltrm.Exploration(outer_steps=STEPS[-1], noise=0.5)
+    settings = tiltrm.Exploration(outer_steps=STEPS[-1], noise=0.3)
     trace = tiltrm.explore(model, tokens, settings, seed=0, trace=True).trace
     assert trace is not None
     panels = []

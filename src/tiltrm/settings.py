@@ -135,15 +135,6 @@ class Exploration:
         for name, row in settings_of(kind).items():
             row.check(getattr(self, name))
 
-    @classmethod
-    def from_mapping(cls, settings: Mapping[str, Any]) -> "Exploration":
-        """Settings from names and values; SettingsError for an unknown name."""
-        names = [field.name for field in fields(cls)]
-        unknown = sorted(set(settings) - set(names))
-        if unknown:
-            raise SettingsError(f"settings are {', '.join(names)}; got unknown {unknown}")
-        return cls(**settings)
-
 
 ADAPTIVE = "adaptive"
 METHODS = (ADAPTIVE, "guided", "unguided", "deterministic", "ptrm")

@@ -71,7 +71,7 @@ def test_two_plans_side_by_side(tiltrm: Any, folder: str, data: dict[str, Path])
     """The commas of a list end no setting."""
     methods = (
         "adaptive:stages=[[1,2]]",
-        "adaptive:stages=[[1,2],[2,1,false,0.6]],symmetric_views=true",
+        "adaptive:stages=[[1,2],[2,1,false,0.6]],turned=true",
     )
     code, out, _ = tiltrm(
         "evaluate", "--model", folder, "--data", data["test"], "--folds", "1", "--seeds", "1",

@@ -15,6 +15,7 @@ from tiltrm.explore.plan import Adaptive, Stage
 from tiltrm.explore.resample import never
 from tiltrm.explore.select import best_score
 from tiltrm.model.trm import TRM
+from tiltrm.records import build_record
 
 
 def test_defaults_are_the_papers() -> None:
@@ -51,7 +52,7 @@ def test_defaults_are_the_papers() -> None:
 )
 def test_a_bad_setting_is_named(name: str, value: object) -> None:
     with pytest.raises(SettingsError, match=name):
-        Exploration.from_mapping({name: value})
+        Exploration(**{name: value})
 
 
 @pytest.mark.parametrize(
@@ -96,8 +97,8 @@ def test_a_chunk_and_the_rooted_are_whole_numbers(toy: TRM) -> None:
 
 def test_a_misspelt_setting_fails() -> None:
     with pytest.raises(SettingsError, match="particels"):
-        Exploration.from_mapping({"particels": 4})
-    assert Exploration.from_mapping({"particles": 4}) == Exploration(particles=4)
+        build_record(Exploration, {"particels": 4})
+    assert build_record(Exploration, {"particles": 4}) == Exploration(particles=4)
 
 
 def test_names_and_functions_are_both_choices(model: TRM) -> None:

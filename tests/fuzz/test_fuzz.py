@@ -54,7 +54,8 @@ NAMES = ["MODEL", "CKPT", "FOLDER", "CSV", "TXT", "GRID", "CSV.GZ", "NPY", "JSON
          "NEW", "NULL", "LATIN", "EMPTY", "PUZZLE", "FULL", "NEWDIR"]  # fmt: skip
 WORDS = ["sudoku", "sudoku4", "maze", "tiltrm.tasks:Sudoku", "os:path", "adaptive", "guided",
          "ptrm", "deterministic", "unguided", "halting", "rules", "1e308*halting+rules",
-         "shortest", "sudoku-extreme/test", "cpu", "cuda:99", "a..b", "noise=1e308", "batch=2000000000",
+         "shortest", "sudoku-extreme/test", "cpu", "cuda:99", "a..b", "noise=1e308",
+         "batch=2000000000",
          "model.expansion=1e-9", "model.width=32768", "stages=[[1,2]]", "guided:noise=nan",
          "seconds=0", "toy", "small", "-", "--", "é\udc80", "a" * 5000, "\n"]  # fmt: skip
 

@@ -1,8 +1,8 @@
 """Pictures of the page for the README: python tests/serve/screenshots.py http://127.0.0.1:8000/
 
-Needs a running `tiltrm serve` and Chromium. A Sudoku is solved, shown again with a cloud, walked
-back to where that disagrees, and taken light, dark and on a phone; a maze is taken as it ends.
-Names after the address take those alone. `pngquant` halves the files.
+Needs a running `tiltrm serve` and Chromium. A cloud solves a Sudoku, and the page is taken light,
+dark and on a phone at a step where the particles disagree; a maze is taken at its end. Names after
+the address select pictures. `pngquant` halves the files.
 """
 
 import sys
@@ -26,7 +26,7 @@ DISPUTED = """() => {
 
 
 def take(address: str, *names: str) -> None:
-    """These, or all of them, each of a run of its own."""
+    """Take these pictures, or all of them, each of a run of its own."""
     FOLDER.mkdir(parents=True, exist_ok=True)
     with chromium() as browser:
         for name, (task, theme, size, whole) in SHOTS.items():
@@ -36,10 +36,13 @@ def take(address: str, *names: str) -> None:
             tab.context.set_default_timeout(PATIENCE)
             page = tab.open(address)
             page.check(f"[name=task][value={task}]", force=True)
+            if task == "sudoku":  # a cloud, which shows more than the few particles of adaptive
+                page.click("#settings summary")
+                page.select_option("[name=method]", "guided")
+                page.fill("[name=outer_steps]", "16")
+                page.click("#settings summary")
             tab.solve()
             if task == "sudoku":
-                page.click("#crowd")  # one trajectory was enough, and there is little to see
-                tab.settle()
                 page.evaluate(DISPUTED)
             page.wait_for_timeout(1000)  # until a phone has scrolled to the run by itself
             if not whole and task == "sudoku":

@@ -11,11 +11,12 @@ from pathlib import Path
 from typing import Any, ClassVar
 from urllib.parse import parse_qs, urlsplit
 
-import tiltrm.serve.replay as replay_file
+from tiltrm.serve import recording
+from tiltrm.settings import METHODS
 from tiltrm.tasks import MAZE, SUDOKU, Task
 from tiltrm.tasks.sudoku_generate import solutions
 
-STATIC = replay_file.STATIC
+STATIC = recording.STATIC
 POLICY = "default-src 'self'"
 TYPES = {".html": "text/html", ".css": "text/css", ".js": "text/javascript",
          ".json": "application/json", ".svg": "image/svg+xml"}  # fmt: skip
@@ -129,6 +130,10 @@ class Handler(BaseHTTPRequestHandler):
         path = urlsplit(self.path)
         if path.path == "/v1/models":
             self._json({"models": [{"name": f"made-up-{task}", "task": task} for task in SYMBOLS]})
+        elif path.path == "/v1/settings":
+            from tiltrm.serve.requests import form_rows  # needs the extra [serve]
+
+            self._json({"methods": METHODS, "settings": form_rows()})
         elif path.path == "/v1/generate":
             seed = int(parse_qs(path.query)["seed"][0]) % 5
             self._json({"puzzle": SUDOKU.decode(SUDOKU.generate(seed)[0])})
@@ -195,5 +200,5 @@ def save(folder: Path) -> Path:
     puzzle, answer = SUDOKU.generate(3)
     file = folder / "replay.html"
     made = replay(SUDOKU, puzzle.tolist(), answer.tolist())
-    file.write_text(replay_file.page(made), "utf-8")
+    file.write_text(recording.page(made), "utf-8")
     return file

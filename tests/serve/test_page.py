@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from tiltrm.settings import METHODS, TABLE
 from tiltrm.tasks import SUDOKU
 
 from . import stub
@@ -23,9 +24,9 @@ def test_type_a_puzzle_and_watch_it_solved(tab: Tab, address: str) -> None:
                                        "seed": 0, "baseline": True}  # fmt: skip
     assert text(page, "#verdict-title") == "Solved"
     words = text(page, "#words")
-    assert "halting head decided, after 22 outer steps with 16 particles" in words
-    assert "98.7 % sure" in words
-    assert "A cell to doubt: row 1, column" in words  # and no other, though none is quite sure
+    assert "Stopped by the halting head, after 22 outer steps with 16 particles" in words
+    assert "a confidence of 98.7 %; it is a valid solution" in words
+    assert "1 uncertain cell: row 1, column" in words  # though no entropy is 0
     assert "1,540" in text(page, "#figures")
     assert "does not solve it: 48 outer steps" in text(page, "#baseline-words")
     assert f"tiltrm solve '{PUZZLE}'" in text(page, "#command")
@@ -46,7 +47,7 @@ def test_slider_goes_back_and_forth(tab: Tab, address: str) -> None:
     assert page.evaluate("document.getElementById('cloud').toDataURL()") != last
     page.keyboard.press("End")
     assert page.evaluate("document.getElementById('cloud').toDataURL()") == last
-    page.locator(".river").click()  # in its middle, so between the frames 11 and 12
+    page.locator(".ancestry").click()  # in its middle, so between the frames 11 and 12
     assert text(page, "#where") in ("step 11 · 16 particles", "step 12 · 16 particles")
     page.click("#play")
     page.wait_for_function("() => document.getElementById('slider').value === '22'")
@@ -71,14 +72,14 @@ def test_nonsense_is_refused_in_words(tab: Tab, address: str) -> None:
     assert text(page, "#fault") == ""
     page.goto("about:blank")
     tab.open(address, "#task=sudoku&puzzle=<b>")
-    page.wait_for_selector("#fault:has-text('holds no puzzle')")
+    page.wait_for_selector("#fault:has-text('cannot be read')")
 
 
 def test_conflicting_clues_are_marked_as_typed_and_not_sent(tab: Tab, address: str) -> None:
     page = tab.open(address)
     page.click("#clear")
     page.keyboard.type("5...5")
-    assert "5 stands twice in row 1" in text(page, "#fault")
+    assert "5 occurs twice in row 1" in text(page, "#fault")
     wrong = page.locator("#board .wrong")
     assert wrong.evaluate_all("cells => cells.map(c => c.id)") == ["cell-0", "cell-4"]
     assert page.locator("#cell-4").get_attribute("aria-invalid") == "true"
@@ -137,6 +138,26 @@ def test_a_link_shows_the_same_puzzle_and_settings(tab: Tab, address: str, brows
     body = stub.Handler.bodies[-1]
     assert (body["method"], body["particles"], body["seed"]) == ("guided", 8, 7)
     other.context.close()
+
+
+def test_the_form_has_the_settings_of_the_table(tab: Tab, address: str) -> None:
+    """Every row with a label is a field, and a method enables its own."""
+    page = tab.open(address)
+    page.click("#settings summary")
+    names = "[...document.getElementById('form').elements].map(field => field.name)"
+    rows = {name: row for name, row in TABLE.items() if row.label}
+    assert page.evaluate(names) == ["method", "seed", *rows, "token"]
+    for method in METHODS:
+        page.select_option("[name=method]", method)
+        enabled = [name for name in rows if page.is_enabled(f"[name={name}]")]
+        assert enabled == [name for name, row in rows.items() if method in row.methods]
+    page.select_option("[name=method]", "adaptive")
+    page.fill("[name=halt_above]", "-1.5")
+    page.check("[name=rules]")
+    tab.solve()
+    body = stub.Handler.bodies[-1]
+    assert (body["halt_above"], body["rules"]) == (-1.5, True)
+    assert "particles" not in body  # empty: the method's default
 
 
 def test_mazes_are_drawn_and_linked(tab: Tab, address: str) -> None:

@@ -5,7 +5,7 @@ import re
 
 import pytest
 
-from tiltrm.serve.replay import STATIC, bundle, page
+from tiltrm.serve.recording import STATIC, bundle, page
 from tiltrm.tasks import SUDOKU, by_name
 
 from . import stub

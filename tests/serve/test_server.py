@@ -1,4 +1,4 @@
-"""The server: the library's own answers whoever asks beside, bounds, and faults it survives."""
+"""The server: the library's own answers in any batch, limits, and errors that it survives."""
 
 import json
 import time
@@ -12,9 +12,9 @@ pytest.importorskip("fastapi", reason="the extra [serve] is not installed")
 pytest.importorskip("prometheus_client", reason="the extra [serve] is not installed")
 
 
-from tiltrm.diagnose import diagnose
+from tiltrm.diagnose import SMALL, diagnose
 from tiltrm.model.trm import TRM
-from tiltrm.solving import METHODS, small_run, solve_texts
+from tiltrm.solving import METHODS, exploration_for, solve_texts
 from tiltrm.tasks import Sudoku
 
 from .service import Service, request_of, serving
@@ -63,7 +63,22 @@ def test_a_tilt_of_zero_is_not_left_out(service: Service, toy: TRM) -> None:
     )
 
 
-def test_company_does_not_matter(service: Service, toy: TRM) -> None:
+def test_every_kind_of_setting_is_that_of_the_library(service: Service, toy: TRM) -> None:
+    """A choice, a whole number, a number below zero; a switch that is off is not given."""
+    own: list[dict[str, Any]] = [
+        {"method": "guided", "outer_steps": 6, "select": "best_score", "trigger": "always"},
+        {"method": "guided", "outer_steps": 6, "score_every": 2, "beta": 4.0},
+        {"outer_steps": 26, "halt_above": -0.5, "agree_share": 1.0},
+    ]
+    for settings in own:
+        found = solve(service, TEXTS[:3], **settings)
+        assert found == library(toy, TEXTS[:3], **settings)
+        assert found != library(toy, TEXTS[:3], method=settings.get("method", "adaptive"))
+    off = {"method": "deterministic", "outer_steps": 3}
+    assert solve(service, TEXTS[:1], rules=False, **off) == library(toy, TEXTS[:1], **off)
+
+
+def test_results_do_not_depend_on_other_requests(service: Service, toy: TRM) -> None:
     kinds: list[dict[str, Any]] = [
         {"outer_steps": 40}, {"outer_steps": 40, "seed": 5}, {"method": "guided", "outer_steps": 9}
     ]  # fmt: skip
@@ -75,7 +90,10 @@ def test_company_does_not_matter(service: Service, toy: TRM) -> None:
 
 
 def test_stream_shows_every_step_then_the_result(service: Service, toy: TRM) -> None:
-    own = {"outer_steps": 28, "resample_below": 0.1}  # so it is not turned, and one goes on
+    own = {
+        "outer_steps": 28,
+        "resample_below": 0.1,
+    }  # without symmetric views, so particle 0 goes on
     body = {"puzzles": [PUZZLE], "baseline": True, **own}
     status, headers, text = service.ask("/v1/solve/stream", body)
     assert (status, headers["content-type"].partition(";")[0]) == (200, "text/event-stream")
@@ -111,20 +129,27 @@ def test_stream_shows_every_step_then_the_result(service: Service, toy: TRM) -> 
         ({"puzzles": [1]}, 422),
         ({"puzzles": [PUZZLE] * 1001}, 422),
         ({"puzzles": ["." * 5000]}, 422),
-        ({"puzzles": [PUZZLE], "hope": 1}, 422),
+        ({"puzzles": [PUZZLE], "unheard_of": 1}, 422),
         ({"puzzles": [PUZZLE], "particles": 10**9}, 422),
         ({"puzzles": [PUZZLE], "particles": "4"}, 422),
         ({"puzzles": [PUZZLE], "outer_steps": 0}, 422),
+        ({"puzzles": [PUZZLE], "outer_steps": 1025}, 422),
+        ({"puzzles": [PUZZLE], "rules": 1}, 422),
+        ({"puzzles": [PUZZLE], "rules": True, "halt_above": 1.0}, 422),
+        ({"puzzles": [PUZZLE], "guide": 1}, 422),
+        ({"puzzles": [PUZZLE], "method": "guided", "trigger": "sometimes"}, 422),
+        ({"puzzles": [PUZZLE], "method": "guided", "select": "oracle"}, 422),
+        ({"puzzles": [PUZZLE], "copies": 2}, 422),
         ({"puzzles": [PUZZLE], "seed": 10**30}, 422),
         (b'{"puzzles": ["' + PUZZLE.encode() + b'"], "noise": NaN}', 422),
         ({"puzzles": [PUZZLE], "method": "magic"}, 422),
         ({"puzzles": [PUZZLE], "method": "ptrm", "beta": 1.0}, 422),
-        ({"puzzles": [PUZZLE], "guide": "hope"}, 422),
+        ({"puzzles": [PUZZLE], "guide": "unheard_of"}, 422),
         ({"puzzles": [PUZZLE], "model": "/etc/passwd"}, 422),
         ({"puzzles": [PUZZLE], "task": "maze"}, 422),
     ],
 )
-def test_what_is_wrong_is_one_sentence(service: Service, body: Any, status: int) -> None:
+def test_a_bad_request_gets_one_sentence(service: Service, body: Any, status: int) -> None:
     got, _, found = service.ask("/v1/solve", body)
     assert got == status
     assert list(found) == ["error"]
@@ -167,7 +192,7 @@ def test_only_json_is_read_and_only_own_names_are_answered(service: Service) -> 
 
 def test_every_answer_carries_the_policy_and_no_cross_origin_leave(service: Service) -> None:
     for path in ("/", "/healthz", "/nowhere", "/docs", "/static/main.js"):
-        _, headers, _ = service.make_problem(path, headers={"Origin": "http://evil.example"})
+        _, headers, _ = service.ask(path, headers={"Origin": "http://evil.example"})
         assert headers["content-security-policy"].startswith("default-src 'self';")
         assert headers["x-content-type-options"] == "nosniff"
         assert headers["referrer-policy"] == "no-referrer"
@@ -189,7 +214,7 @@ def test_facts(service: Service) -> None:
 def test_a_few_puzzles_are_diagnosed_as_by_the_command(service: Service, toy: TRM) -> None:
     status, _, report = service.ask("/v1/diagnose", {"puzzles": TEXTS[:2], "task": "sudoku4"})
     assert status == 200
-    own = {"task": Sudoku(2), "settings": small_run("sudoku4")}
+    own = {"task": Sudoku(2), "settings": exploration_for("guided", "sudoku4", SMALL)}
     same = diagnose(toy, Sudoku(2).encode_all(TEXTS[:2]), None, **own)
     assert report == json.loads(same.as_json())
     status, _, refused = service.ask("/v1/diagnose", {"puzzles": ["x"], "task": "sudoku4"})
@@ -202,11 +227,12 @@ def test_the_token_is_asked_for(toy: TRM) -> None:
         assert service.ask("/healthz")[0] == 200
         for shown in ("", "Bearer wrong", "a token of our own"):
             assert service.ask("/v1/models", headers={"Authorization": shown})[0] == 401
+        assert service.ask("/v1/settings")[0] == 200  # the form, which has a field for the token
         right = {"Authorization": "Bearer a token of our own"}
         assert service.ask("/v1/models", headers=right)[0] == 200
 
 
-def test_a_full_queue_refuses_at_once_and_who_hangs_up_frees_it(toy: TRM) -> None:
+def test_a_full_queue_refuses_at_once_and_a_disconnect_frees_it(toy: TRM) -> None:
     with serving(toy, queue=2) as service:
         line = service.raw(request_of({"puzzles": TEXTS[:2], **SLOW}))
         service.until(held=2)
@@ -220,7 +246,7 @@ def test_a_full_queue_refuses_at_once_and_who_hangs_up_frees_it(toy: TRM) -> Non
         assert service.ask("/v1/solve", {"puzzles": [PUZZLE], "outer_steps": 1})[0] == 200
 
 
-def test_a_request_has_its_time(toy: TRM) -> None:
+def test_a_request_that_takes_too_long_is_ended(toy: TRM) -> None:
     with serving(toy, seconds=0.3) as service:
         assert service.ask("/v1/solve", {"puzzles": [PUZZLE], **SLOW})[0] == 504
         text = service.ask("/v1/solve/stream", {"puzzles": [PUZZLE], **SLOW})[2]
@@ -228,7 +254,7 @@ def test_a_request_has_its_time(toy: TRM) -> None:
         service.until(held=0)
 
 
-def test_closing_finishes_what_was_accepted_and_refuses_the_rest(toy: TRM) -> None:
+def test_closing_finishes_accepted_puzzles_and_refuses_others(toy: TRM) -> None:
     settings: dict[str, Any] = {"method": "guided", "particles": 32, "outer_steps": 150}
     with serving(toy) as service, ThreadPoolExecutor(1) as pool:
         accepted = pool.submit(solve, service, TEXTS[:4], **settings)
@@ -238,7 +264,7 @@ def test_closing_finishes_what_was_accepted_and_refuses_the_rest(toy: TRM) -> No
         assert accepted.result(30) == library(toy, TEXTS[:4], **settings)
 
 
-def test_a_model_that_raises_takes_nobody_with_it(stubborn: Any) -> None:
+def test_a_model_that_raises_fails_one_puzzle_only(stubborn: Any) -> None:
     poison = TASK.encode(TEXTS[5])
 
     class Touchy(stubborn):  # type: ignore[misc]
@@ -259,7 +285,7 @@ def test_a_model_that_raises_takes_nobody_with_it(stubborn: Any) -> None:
         assert service.engine.alive
 
 
-def test_its_thread_ends_with_it(toy: TRM) -> None:
+def test_the_engine_ends_with_the_server(toy: TRM) -> None:
     with serving(toy) as service:
         assert service.engine.alive
     service.engine.join()

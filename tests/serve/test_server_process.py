@@ -73,7 +73,7 @@ def answers(toy: TRM) -> dict[str, str | None]:
     return {s.puzzle: s.answer for s in solve_texts(toy, TEXTS, **SETTINGS)}
 
 
-def test_sigterm_under_load_loses_nothing_that_was_accepted(folder: str, toy: TRM) -> None:
+def test_sigterm_under_load_loses_no_accepted_puzzle(folder: str, toy: TRM) -> None:
     right = answers(toy)
     with process(folder) as (running, port), ThreadPoolExecutor(len(TEXTS)) as pool:
         asked = [pool.submit(post, port, text) for text in TEXTS]
@@ -93,7 +93,7 @@ def test_sigterm_under_load_loses_nothing_that_was_accepted(folder: str, toy: TR
     assert solved >= accepted
 
 
-def test_a_second_signal_ends_it_in_the_midst_of_a_step(folder: str) -> None:
+def test_a_second_signal_ends_it_in_the_middle_of_a_step(folder: str) -> None:
     with process(folder) as (running, port), ThreadPoolExecutor(1) as pool:
         asked = pool.submit(post, port, TEXTS[0], particles=256, outer_steps=1024)
         while held(port) < 1:
@@ -104,8 +104,8 @@ def test_a_second_signal_ends_it_in_the_midst_of_a_step(folder: str) -> None:
         running.send_signal(signal.SIGINT)
         assert running.wait(10) == 128 + signal.SIGINT  # not -6, which is an abort
         assert asked.result(10) is None
-        assert said.startswith("closing: ")
-        assert said.endswith("a second signal ends it\n")
+        assert said.startswith("closing after ")
+        assert said.endswith("a second signal ends it at once\n")
         assert running.stderr.read() == ""
 
 
@@ -160,7 +160,7 @@ def test_html_shows_one_puzzle_and_names_a_file_it_cannot_write(
         (("--token-file", "missing"), "missing"),
     ],
 )
-def test_what_is_wrong_is_named(
+def test_a_wrong_flag_is_named(
     folder: str, arguments: tuple[str, ...], message: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     pytest.importorskip("fastapi", reason="the extra [serve] is not installed")
@@ -175,7 +175,7 @@ def test_without_the_extra_it_says_what_to_install(
 ) -> None:
     for name in [name for name in sys.modules if name.startswith("tiltrm.serve.")]:
         monkeypatch.delitem(sys.modules, name)
-    for name in ("server", "limits"):
+    for name in ("server", "requests"):
         monkeypatch.delattr(f"tiltrm.serve.{name}", raising=False)
     monkeypatch.setitem(sys.modules, "fastapi", None)
     assert main(["serve", "--model", folder]) == 2

@@ -41,8 +41,7 @@ def strict(text: str) -> object:
 def test_the_line_says_how_far_how_good_how_fast_how_long() -> None:
     line = log.progress_line(clock(), STATISTICS, 216.4)
     assert line == (
-        "[#####...............]  25.0 %  step 5  loss 1.250  exact 0.500  q 0.875  "
-        "216 TFLOP/s  6.0 min left"
+        "training  25.0 %  step 5  loss 1.250  exact 0.500  q 0.875  216 TFLOP/s  6.0 min left"
     )
 
 

@@ -12,6 +12,7 @@ import torch
 
 from tiltrm.cli import main
 from tiltrm.cli.train_command import assign
+from tiltrm.cli.values import parse_assignment
 from tiltrm.data import read
 from tiltrm.data.splits import checksum
 from tiltrm.errors import SettingsError
@@ -261,7 +262,7 @@ def test_statistics_are_shares_of_the_rows_that_halted() -> None:
 )  # fmt: skip
 def test_assignments(text: str, value: object) -> None:
     values: dict[str, Any] = {"a": {"c": 1}}
-    assign(values, text)
+    assign(values, *parse_assignment(text))
     assert values == {"a": {"b": value, "c": 1}}
 
 

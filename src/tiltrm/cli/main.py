@@ -46,7 +46,8 @@ COMMANDS = {
         flags.add_calibrate,
     ),
     "serve": Command(
-        "Serve the page where the cloud moves, and the same solver to programs.", flags.add_serve
+        "Serve the page that shows a run step by step, and the same solver over HTTP.",
+        flags.add_serve,
     ),
     "diagnose": Command(
         "Say without labels whether exploration will help, and which answers to trust.",

@@ -1,4 +1,4 @@
-"""Serve the page where the cloud moves, and the same solver to programs."""
+"""Serve the page that shows a run step by step, and the same solver over HTTP."""
 
 import argparse
 from pathlib import Path
@@ -17,7 +17,7 @@ LONGEST = 1_000_000  # seconds of a request
 def run(arguments: argparse.Namespace) -> int:
     """Serve until a signal."""
     try:
-        from tiltrm.serve import limits, server
+        from tiltrm.serve import requests, server
     except ModuleNotFoundError as error:
         if (error.name or "").partition(".")[0] not in NEEDED:
             raise
@@ -33,7 +33,7 @@ def run(arguments: argparse.Namespace) -> int:
     token = _token(arguments.token_file)
     device = choose(arguments.device)
     models = {name: load(source, device=device) for name, source in _sources(arguments).items()}
-    bounds = limits.Limits(queue=arguments.queue, seconds=arguments.timeout)
+    bounds = requests.Limits(queue=arguments.queue, seconds=arguments.timeout)
     made, listener = server.build(
         models, device, host=arguments.host, port=arguments.port, token=token,
         limits=bounds, task=arguments.task,
@@ -44,7 +44,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _sources(arguments: argparse.Namespace) -> dict[str, str]:
-    """The models to load, by the names that requests use: never a path."""
+    """The models to load, by the names that requests use: the last part of a path."""
     if arguments.task and not arguments.model:
         raise SettingsError(f"--task {arguments.task} needs --model with models for it, got none")
     own = [task.defaults.model for task in STANDARD]

@@ -30,7 +30,8 @@ from tiltrm.solving.call import check_abstain
 from tiltrm.tasks import SUDOKU, Task
 from tiltrm.tasks.registry import defaults_of
 
-SAMPLE = "8..........36......7..9.2...5...7.......457.....1...3...1....68..85...1..9....4.."
+# AI Escargot (Arto Inkala, 2006): one trajectory does not solve it, a cloud of two does.
+SAMPLE = "1....7.9..3..2...8..96..5....53..9...1..8...26....4...3......1..4......7..7...3.."
 BATCH = {"cpu": 64, "cuda": 4096}  # puzzles solved together; a result does not depend on it
 STDIN, STDIN_NAME = "-", "standard input"
 

@@ -6,7 +6,6 @@ import os
 import signal
 import sys
 import time
-import tomllib
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext
 from dataclasses import asdict
@@ -15,19 +14,19 @@ from typing import Any
 
 import torch
 
+from tiltrm.cli.values import parse_assignment
 from tiltrm.data import Puzzles, read, splits
 from tiltrm.errors import DataError, SettingsError
 from tiltrm.folders import locked
 from tiltrm.records import build_record
 from tiltrm.tasks import by_name
+from tiltrm.tasks.registry import defaults_of
 from tiltrm.train import distributed
 from tiltrm.train.log import nan_to_null
 from tiltrm.train.settings import TrainSettings, load_preset
 from tiltrm.train.trainer import Trainer
 from tiltrm.train.validation import ValidationReport
 
-DATASETS = {"sudoku": "sudoku-extreme/train", "maze": "maze-hard/train"}
-WORDS = ("true", "false", "nan", "inf")  # the bare words of TOML
 HELD_OUT = 10  # without --val, every tenth training puzzle is kept for validation
 
 
@@ -115,12 +114,11 @@ def _settings(arguments: argparse.Namespace) -> TrainSettings:
     if arguments.seed is not None:
         values["seed"] = arguments.seed
     given = [name for name in ("minutes", "steps", "seed") if getattr(arguments, name) is not None]
-    for assignment in arguments.set:
-        key = assignment.partition("=")[0].strip()
+    for key, value in map(parse_assignment, arguments.set):
         if key in given:
             raise SettingsError(f"expected every setting once, got {key} again; leave one out")
         given.append(key)
-        assign(values, assignment)
+        assign(values, key, value)
     if values["task"] != arguments.task:
         raise SettingsError(
             f"expected settings for {arguments.task}, got some for {values['task']!r}; name the "
@@ -138,8 +136,8 @@ def _settings(arguments: argparse.Namespace) -> TrainSettings:
 def _puzzles(arguments: argparse.Namespace) -> tuple[Puzzles, Puzzles]:
     """Training and validation puzzles, both with answers."""
     task = by_name(arguments.task)
-    source = arguments.data or DATASETS.get(arguments.task)
-    if source is None:
+    source = arguments.data or defaults_of(task).training_data
+    if not source:
         raise SettingsError(f"there is no public set for {arguments.task}; give --data")
 
     train = read(source, task, default="train")
@@ -151,25 +149,14 @@ def _puzzles(arguments: argparse.Namespace) -> tuple[Puzzles, Puzzles]:
     return train.take(torch.cat(kept).sort().values), train.take(held_out)
 
 
-def assign(values: dict[str, Any], assignment: str) -> None:
-    """Apply KEY=VALUE to nested settings; the value as in TOML, or a bare word."""
-    key, equals, text = assignment.partition("=")
-    *path, last = key.strip().split(".")
-    try:
-        parsed = {"v": text} if text.isidentifier() and text not in WORDS else _toml(text)
-    except tomllib.TOMLDecodeError:
-        parsed = {}
-    if not equals or list(parsed) != ["v"]:
-        raise SettingsError(f"--set needs KEY=VALUE as in TOML, got {assignment!r}")
+def assign(values: dict[str, Any], key: str, value: Any) -> None:
+    """Set a nested setting: the key 'schedule.final' is `final` in the group `schedule`."""
+    *path, last = key.split(".")
     for part in path:
         values = values.setdefault(part, {})
         if not isinstance(values, dict):
             raise SettingsError(f"--set {key}: {part} is not a group of settings")
-    values[last] = parsed["v"]
-
-
-def _toml(text: str) -> dict[str, Any]:
-    return tomllib.loads(f"v = {text}")
+    values[last] = value
 
 
 def _positive(name: str, value: float | None, default: float = 0.0) -> float:

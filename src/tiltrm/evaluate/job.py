@@ -3,13 +3,14 @@
 import hashlib
 import json
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass
 from typing import Any
 
 from torch import Tensor
 
 from tiltrm.data.splits import folds
 from tiltrm.errors import DataError
+from tiltrm.records import build_record
 
 SOLVE, DIAGNOSE = "solve", "diagnose"
 NAMES = ("model", "data", "split")  # for people: where things were found, and what they call them
@@ -61,10 +62,11 @@ class Job:
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> "Job":
         """The inverse of `as_dict`; DataError where the names are not the fields."""
-        known = {field.name for field in fields(cls)}
-        if set(values) != known or not isinstance(values["settings"], dict):
-            raise DataError(f"expected a job with {', '.join(sorted(known))}, got {sorted(values)}")
-        return cls(**{**values, "settings": tuple(values["settings"].items())})
+        settings = values.get("settings")
+        if not isinstance(settings, dict):
+            raise DataError(f"a job's settings must be a mapping, got {settings!r:.60}")
+        own = {**values, "settings": tuple(settings.items())}
+        return build_record(cls, own, where="job", error=DataError)
 
 
 def _frozen(value: Any) -> Any:

@@ -48,7 +48,7 @@ DIAGNOSED: dict[str, Any] = {
     "particles": SMALL.particles, "outer_steps": SMALL.outer_steps, "noise": SMALL.noise,
     "beta": SMALL.beta, "guides": ("halting",), "noises": NOISES, "rooted": ROOTED,
 }  # fmt: skip
-NAMES = (*FIXED, "halt_first", "symmetry", *PLANNED)
+NAMES = ("deterministic", "guided", "unguided", "ptrm", "halt_first", "symmetry", *PLANNED)
 VOTES = ("majority", "best_score")  # selectors of symmetry voting
 STOPPING = {  # defaults of the stopping rules when the first shards were stored
     "agree_share": 0.9, "agree_among": 16, "uncalibrated_halt_above": 2.0,

@@ -3,7 +3,6 @@
 from collections.abc import Callable, Mapping
 from dataclasses import fields
 from reprlib import repr
-from typing import Any
 
 import torch
 from torch import Tensor
@@ -11,6 +10,7 @@ from torch import Tensor
 from tiltrm.errors import CheckpointError, SettingsError
 from tiltrm.model.hrm import HRM, HRMConfig
 from tiltrm.model.trm import TRM, TRMConfig
+from tiltrm.records import build_record
 
 Model = TRM | HRM
 CONFIGS: Mapping[str, type[TRMConfig]] = {"trm": TRMConfig, "hrm": HRMConfig}
@@ -28,36 +28,17 @@ def kind_of(model: Model) -> str:
 
 def sizes(kind: str, values: Mapping[str, object]) -> TRMConfig:
     """The sizes of a kind of model, each of its type and below its limit; no unknown name."""
-    config = CONFIGS[kind]
-    known = {field.name: field.type for field in fields(config)}
-    unknown = sorted(str(name) for name in values if name not in known)
-    if unknown:
-        raise SettingsError(
-            f"expected sizes named {', '.join(known)}, got {', '.join(unknown)}; correct it"
-        )
-    checked: dict[str, Any] = {n: _checked(n, known[n], value) for n, value in values.items()}
-    return config(**checked)
-
-
-def _checked(name: str, kind: object, value: object) -> float:
-    if kind is bool:
-        if isinstance(value, bool):
-            return value
-        raise SettingsError(
-            f"{name} must be true or false, got {repr(value)}; correct the configuration"
-        )
-    accepted = int if kind is int else (int, float)
-    if isinstance(value, bool) or not isinstance(value, accepted):
-        number = "a whole number" if kind is int else "a number"
-        raise SettingsError(
-            f"{name} must be {number}, got {repr(value)}; correct the configuration"
-        )
-    positive = value > 0 or kind is int  # the config knows the lower bounds of whole numbers
-    if not (positive and value <= LIMITS[name]):  # so that NaN fails too
-        raise SettingsError(
-            f"{name} must be above 0 and at most {LIMITS[name]:g}, got {repr(value)}; correct it"
-        )
-    return value
+    config = build_record(CONFIGS[kind], values)
+    for field in fields(config):
+        value = getattr(config, field.name)
+        # The config itself checks the lower bounds of whole numbers. A NaN fails here, too.
+        positive = field.type is not float or value > 0
+        if field.type is not bool and not (positive and value <= LIMITS[field.name]):
+            raise SettingsError(
+                f"{field.name} must be above 0 and at most {LIMITS[field.name]:g}, got "
+                f"{repr(value)}; correct it"
+            )
+    return config
 
 
 def assemble(

@@ -23,10 +23,12 @@ from safetensors.torch import save as serialise
 from tiltrm.errors import CheckpointError
 from tiltrm.model.build import CONFIGS, Model, assemble, kind_of, sizes
 from tiltrm.model.describe import describe
+from tiltrm.records import build_record
 
 WEIGHTS, CONFIG, CARD = "model.safetensors", "config.json", "CARD.md"
 MAX_CONFIG = 10**7  # bytes
 MAX_WEIGHTS = 1 << 35  # bytes
+LARGEST_LOGIT = 1e6  # a threshold beyond it is a broken file
 
 
 @dataclass(frozen=True)
@@ -184,38 +186,21 @@ def load_folder(folder: Path, device: torch.device, dtype: torch.dtype) -> Model
 
 
 def _manifest(values: Mapping[str, object], folder: Path) -> Manifest:
-    known = [field.name for field in fields(Manifest)]
+    where = folder / CONFIG
     if "kind" not in values:
         raise CheckpointError(
-            f"expected a manifest with {', '.join(known)} in {folder / CONFIG}, got one without "
-            "kind; for another code's checkpoint give the file itself"
+            f"expected a manifest with {', '.join(field.name for field in fields(Manifest))} in "
+            f"{where}, got one without kind; for another code's checkpoint give the file itself"
         )
-    unknown = sorted(set(map(str, values)) - set(known))
-    absent = [name for name in known[:5] if name not in values]
-    if unknown or absent:
+    try:
+        manifest = build_record(Manifest, values, error=CheckpointError)
+    except CheckpointError as error:
+        raise CheckpointError(f"{where}: {error}; correct it") from None
+    above = manifest.decide_above
+    if manifest.kind not in CONFIGS:
         raise CheckpointError(
-            f"expected the names {', '.join(known)} in {folder / CONFIG}, got unknown "
-            f"{', '.join(unknown) or 'none'} and missing {', '.join(absent) or 'none'}; correct it"
+            f"{where}: kind must be one of {', '.join(CONFIGS)}, got {repr(manifest.kind)}"
         )
-    manifest = Manifest(**values)  # type: ignore[arg-type]  # checked next
-    wrong = [name for name, right in _types(manifest).items() if not right]
-    if wrong:
-        got = ", ".join(f"{name} = {repr(values[name])}" for name in wrong)
-        raise CheckpointError(f"expected other values in {folder / CONFIG} than {got}; correct it")
+    if above is not None and not abs(above) < LARGEST_LOGIT:
+        raise CheckpointError(f"{where}: decide_above must be a halt logit, got {repr(above)}")
     return manifest
-
-
-def _types(manifest: Manifest) -> dict[str, bool]:
-    above, notes = manifest.decide_above, manifest.notes
-    number = isinstance(above, (int, float)) and not isinstance(above, bool)
-    return {
-        "kind": isinstance(manifest.kind, str) and manifest.kind in CONFIGS,
-        "task": isinstance(manifest.task, str),
-        "dtype": isinstance(manifest.dtype, str),
-        "checksum": isinstance(manifest.checksum, str),
-        "sizes": isinstance(manifest.sizes, dict),
-        "decide_above": above is None or (number and abs(above) < 1e6),
-        "decide_settled": isinstance(manifest.decide_settled, bool),
-        "notes": notes is None
-        or (isinstance(notes, list) and all(isinstance(note, str) for note in notes)),
-    }

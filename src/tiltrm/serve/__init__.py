@@ -1,5 +1,5 @@
-"""A server whose clients share batches, and the page where the cloud moves.
+"""The HTTP server, whose clients share batches, and the page that shows a run step by step.
 
-What speaks HTTP needs the extra [serve]. `recording`, `replay` and the engine with what it steps
-are plain tiltrm, so that `tiltrm solve --html` works without it.
+The modules that speak HTTP (app, guard, handler, metrics, requests, server, stream) need the extra
+[serve]. The others do not, so `tiltrm solve --html` works without it.
 """

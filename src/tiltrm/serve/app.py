@@ -1,9 +1,8 @@
-"""The application: its routes, and every refusal as {"error": one sentence}."""
+"""The application: its routes, and every error as {"error": one sentence}."""
 
 import asyncio
 import html
 from collections.abc import Collection
-from pathlib import Path
 from typing import Any
 
 from fastapi import FastAPI, Request
@@ -15,30 +14,37 @@ from starlette.types import ASGIApp
 
 import tiltrm
 from tiltrm.errors import SettingsError
-from tiltrm.serve.desk import Desk, closing
-from tiltrm.serve.diagnosis import Diagnoses
 from tiltrm.serve.frames import symbols
 from tiltrm.serve.guard import Guard
-from tiltrm.serve.limits import DiagnoseRequest, Refusal, SolveRequest, StreamRequest, read
+from tiltrm.serve.handler import RequestHandler, closing
 from tiltrm.serve.metrics import Metrics
-from tiltrm.serve.stream import Events, stream
+from tiltrm.serve.recording import STATIC
+from tiltrm.serve.requests import (
+    DiagnoseRequest,
+    Refusal,
+    SolveRequest,
+    StreamRequest,
+    form_rows,
+    read,
+)
+from tiltrm.serve.stream import EventStream, stream
+from tiltrm.settings import METHODS
 from tiltrm.tasks import by_name
 
-STATIC = Path(__file__).parent / "static"
 LARGEST_SEED = 2**31
-ROUTING = {  # what the router refuses by itself
+ROUTING = {  # sentences for refusals of the router
     404: "expected a path of this server, got another; /docs lists them",
     405: "expected the method {Allow}, got another; /docs lists the routes",
 }
 PROMETHEUS = "text/plain; version=1.0.0; charset=utf-8"
 
 
-def create(desk: Desk, hosts: Collection[str] | None, token: str | None) -> ASGIApp:
-    """The application around a desk; `hosts` are the names it answers to, None for any."""
+def create(handler: RequestHandler, hosts: Collection[str] | None, token: str | None) -> ASGIApp:
+    """The application; `hosts` are the host names it answers to, None for any."""
     app = FastAPI(title="tiltrm", docs_url=None, redoc_url=None, description=tiltrm.__doc__ or "")
-    metrics = Metrics(desk.engine)
-    _add_work(app, desk)
-    _add_facts(app, desk, metrics)
+    metrics = Metrics(handler.engine)
+    _add_work(app, handler)
+    _add_facts(app, handler, metrics)
     _add_refusals(app)
     app.mount("/static", StaticFiles(directory=STATIC), name="static")
     routes = {getattr(route, "path", "") for route in app.routes}
@@ -46,58 +52,61 @@ def create(desk: Desk, hosts: Collection[str] | None, token: str | None) -> ASGI
 
 
 def _body(kind: Any) -> dict[str, Any]:
-    """The schema of a body that the route reads by itself, so that its size is bounded."""
+    """The schema of a body that the route reads itself, to bound its size."""
     content = {"application/json": {"schema": kind.model_json_schema()}}
     return {"requestBody": {"required": True, "content": content}}
 
 
-def _add_work(app: FastAPI, desk: Desk) -> None:
-    diagnoses = Diagnoses(desk)
-
+def _add_work(app: FastAPI, handler: RequestHandler) -> None:
     @app.post("/v1/solve", openapi_extra=_body(SolveRequest))
     async def solve(request: Request) -> Response:
-        """Solve puzzles; results as `tiltrm solve --json` gives them, in their order."""
-        records = await desk.solve(request, await _read(request, SolveRequest))
+        """Solve puzzles. The results are objects as of `tiltrm solve --json`, in the same order."""
+        records = await handler.solve(request, await _read(request, SolveRequest))
         content = ", ".join(solved.as_json() for solved in records)
         return Response(f'{{"results": [{content}]}}', media_type="application/json")
 
     @app.post("/v1/solve/stream", openapi_extra=_body(StreamRequest))
-    async def watch(request: Request) -> Events:
-        """Solve one puzzle and show every step: start, step, ..., baseline, result."""
-        return stream(desk, await _read(request, StreamRequest))
+    async def watch(request: Request) -> EventStream:
+        """Solve one puzzle and stream events: start, a step per outer step, baseline, result."""
+        return stream(handler, await _read(request, StreamRequest))
 
     @app.post("/v1/diagnose", openapi_extra=_body(DiagnoseRequest))
     async def diagnose(request: Request) -> Response:
-        """Say, with or without labels, whether exploration will help."""
-        return JSONResponse(await diagnoses.run(request, await _read(request, DiagnoseRequest)))
+        """Report whether exploration will help on these puzzles, with or without their answers."""
+        return JSONResponse(await handler.diagnose(request, await _read(request, DiagnoseRequest)))
 
     async def _read(request: Request, kind: Any) -> Any:
-        if desk.engine.closing:
+        if handler.engine.closing:
             raise closing()
-        return await read(request, kind, desk.limits)
+        return await read(request, kind, handler.limits)
 
 
-def _add_facts(app: FastAPI, desk: Desk, metrics: Metrics) -> None:
+def _add_facts(app: FastAPI, handler: RequestHandler, metrics: Metrics) -> None:
     one_at_a_time = asyncio.Semaphore(1)
 
     @app.get("/v1/models")
     async def models() -> dict[str, Any]:
-        """The loaded models; no others can be named."""
+        """The loaded models; requests can name these only."""
         found = [
             {
-                "name": host.name,
-                "task": host.task.name,
-                "cells": host.task.cells,
-                "side": host.task.side,
-                "symbols": "".join(symbols(host.task)),
+                "name": loaded.name,
+                "task": loaded.task.name,
+                "cells": loaded.task.cells,
+                "side": loaded.task.side,
+                "symbols": "".join(symbols(loaded.task)),
             }
-            for host in desk.hosts.values()
+            for loaded in handler.models.values()
         ]
         return {"models": found}
 
+    @app.get("/v1/settings")
+    async def settings() -> dict[str, Any]:
+        """The methods, and the settings that the page's form shows, with their limits."""
+        return {"methods": METHODS, "settings": form_rows()}
+
     @app.get("/v1/generate")
     async def generate(task: str = "sudoku", seed: int = 0) -> dict[str, Any]:
-        """One puzzle of our own; the same for the same seed."""
+        """A generated puzzle with its answer; the same for the same seed."""
         if not 0 <= seed < LARGEST_SEED:
             raise Refusal(422, f"seed: expected 0 to {LARGEST_SEED - 1}")
         try:
@@ -113,13 +122,13 @@ def _add_facts(app: FastAPI, desk: Desk, metrics: Metrics) -> None:
 
     @app.get("/healthz")
     async def health() -> JSONResponse:
-        """200 while it accepts work."""
-        fine = desk.engine.alive and not desk.engine.closing
+        """200 while the server accepts puzzles."""
+        fine = handler.engine.alive and not handler.engine.closing
         return JSONResponse({"status": "ok" if fine else "closing"}, 200 if fine else 503)
 
     @app.get("/metrics")
     async def measured() -> Response:
-        """For Prometheus."""
+        """Metrics in the text format of Prometheus."""
         return Response(metrics.text(), media_type=PROMETHEUS)
 
     @app.get("/docs", include_in_schema=False)
@@ -138,8 +147,9 @@ def _add_refusals(app: FastAPI) -> None:
 
     @app.exception_handler(HTTPException)
     async def unknown(_: Request, error: HTTPException) -> JSONResponse:
-        said = ROUTING.get(error.status_code, str(error.detail)).format(**(error.headers or {}))
-        return JSONResponse({"error": said}, error.status_code, error.headers)
+        sentence = ROUTING.get(error.status_code, str(error.detail))
+        sentence = sentence.format(**(error.headers or {}))
+        return JSONResponse({"error": sentence}, error.status_code, error.headers)
 
     @app.exception_handler(RequestValidationError)
     async def invalid(_: Request, error: RequestValidationError) -> JSONResponse:
@@ -152,7 +162,7 @@ def _add_refusals(app: FastAPI) -> None:
 
 
 def _docs(app: FastAPI) -> str:
-    """The routes in words, on a page that fetches nothing."""
+    """A page that lists the routes; it loads nothing else."""
     rows = [
         f"<dt><code>{method.upper()} {html.escape(path)}</code></dt>"
         f"<dd>{html.escape(what.get('description', ''))}</dd>"

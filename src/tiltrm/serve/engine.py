@@ -1,46 +1,52 @@
 """The engine: one thread that steps the puzzles of all clients in shared batches.
 
-Newcomers enter between two steps, the finished leave at once with their results, and a client that
-went away takes its puzzles along. What a puzzle gets does not depend on its company, since its
-randomness is keyed by itself. Proved by tests/serve/test_server.py.
+New puzzles are admitted between two steps, and finished ones get their results at once. The puzzles
+of a client that disconnected are dropped. A puzzle's result does not depend on the other puzzles
+of its batch, since its random numbers have a key of its own. Proved by tests/serve/test_server.py.
 """
 
-import logging
 import math
 import threading
 import time
 from collections import deque
 from collections.abc import Sequence
-from contextlib import nullcontext
 
 import torch
 
-from tiltrm.explore.batching import one_thread_each
-from tiltrm.serve.orders import ClosingError, FullError, Job, Order
-from tiltrm.serve.stepper import Counts, Stepper
+from tiltrm.explore.batching import single_threaded
+from tiltrm.serve.runner import LOG, BatchRunner, Counts, PendingPuzzle, PendingRequest
 
-LOG = logging.getLogger("tiltrm.serve")
-COMPANY = 0.003  # seconds that the first puzzle after a rest waits for others
-PARTY, PATIENCE = (
-    32,
-    0.05,
-)  # while others are under way, newcomers enter so many at once, or after so
-# many seconds: small groups make small batches
-LONGEST_WAIT = 60  # seconds that a refused client is told at most
+FIRST_WAIT = 0.003  # seconds that the first puzzle after an idle time waits for others to join
+# While batches run, new puzzles are admitted so many at once, or after so many seconds: puzzles
+# that begin together share their batches to the end, and small batches are slow.
+ADMIT_AT_ONCE, ADMIT_AFTER = 32, 0.05
+LONGEST_RETRY = 60  # seconds, the highest Retry-After
+
+
+class FullError(Exception):
+    """The queue is full; `seconds` is the time after which to try again."""
+
+    def __init__(self, seconds: int) -> None:
+        super().__init__(seconds)
+        self.seconds = seconds
+
+
+class ClosingError(Exception):
+    """The engine accepts no more puzzles."""
 
 
 class Engine:
-    """Accepts up to `queue` puzzles that are not finished, and refuses more."""
+    """Accepts up to `queue` unfinished puzzles and refuses more."""
 
     def __init__(self, device: torch.device, queue: int) -> None:
         self.device, self.queue = device, queue
         self.held = 0  # puzzles accepted and not finished
         self.threads = 1
-        self._waiting: deque[Job] = deque()
+        self._waiting: deque[PendingPuzzle] = deque()
         self._since = 0.0  # when the first of those waiting came
         self._closing = False
         self._change = threading.Condition()
-        self._stepper = Stepper(device, self._left)
+        self._runner = BatchRunner(device, self._removed)
         self._ready = threading.Event()
         self._thread = threading.Thread(target=self._run, name="tiltrm-engine", daemon=True)
         self._thread.start()
@@ -53,86 +59,85 @@ class Engine:
 
     @property
     def closing(self) -> bool:
-        """Whether it refuses everything new."""
+        """Whether it refuses all new puzzles."""
         return self._closing
 
     @property
     def counts(self) -> Counts:
-        """What it has done so far."""
-        return self._stepper.counts
+        """Totals so far."""
+        return self._runner.counts
 
-    def submit(self, jobs: Sequence[Job]) -> None:
+    def submit(self, puzzles: Sequence[PendingPuzzle]) -> None:
         """Accept all of them, or raise FullError or ClosingError."""
         with self._change:
             if self._closing:
                 raise ClosingError
-            if self.held + len(jobs) > self.queue:
-                raise FullError(self._wait(len(jobs)))
-            self.held += len(jobs)
+            if self.held + len(puzzles) > self.queue:
+                raise FullError(self._retry_after(len(puzzles)))
+            self.held += len(puzzles)
             self._since = self._since if self._waiting else time.monotonic()
-            self._waiting.extend(jobs)
+            self._waiting.extend(puzzles)
             self._change.notify()
 
-    def abandon(self, order: Order) -> None:
-        """Nobody waits for this order any more: its places are free."""
+    def abandon(self, request: PendingRequest) -> None:
+        """Drop the unfinished puzzles of a request whose client does not wait any more."""
         with self._change:
-            order.open = False
-            kept = deque(job for job in self._waiting if job.order.open)
-            gone = len(self._waiting) - len(kept)
+            request.wanted = False
+            kept = deque(puzzle for puzzle in self._waiting if puzzle.request.wanted)
+            dropped = len(self._waiting) - len(kept)
             self._waiting = kept
-            self.held -= gone
-            self.counts.abandoned += gone
+            self.held -= dropped
+            self.counts.abandoned += dropped
 
     def close(self) -> None:
-        """Accept nothing more; what was accepted is finished, then the thread ends."""
+        """Accept nothing more; the thread ends once the accepted puzzles are finished."""
         with self._change:
             self._closing = True
             self._change.notify()
 
     def join(self) -> None:
-        """Wait for the end, after `close`."""
+        """Wait for the thread's end, after `close`."""
         self._thread.join()
 
-    def _wait(self, places: int) -> int:
-        """When so many places may be free, in seconds."""
+    def _retry_after(self, puzzles: int) -> int:
+        """Seconds after which so many more puzzles may be accepted."""
         done = self.counts.solved + self.counts.failed
-        seconds = places * self.counts.busy / done if done else 1.0
-        return min(LONGEST_WAIT, max(1, math.ceil(seconds)))
+        seconds = puzzles * self.counts.busy / done if done else 1.0
+        return min(LONGEST_RETRY, max(1, math.ceil(seconds)))
 
-    def _left(self) -> None:
+    def _removed(self) -> None:
         with self._change:
             self.held -= 1
 
     def _run(self) -> None:
-        cpu = self.device.type == "cpu"
-        with torch.inference_mode(), one_thread_each() if cpu else nullcontext(1) as threads:
+        with torch.inference_mode(), single_threaded(self.device) as threads:
             self.threads = threads
             self._ready.set()
-            while self._rest():
+            while self._wait_for_work():
                 try:
-                    self._stepper.enter(self._newcomers())
-                    if not self._stepper.idle:
-                        self._stepper.turn()
-                except Exception as error:  # a fault of the engine itself
-                    LOG.exception("the engine failed; its puzzles are given up")
-                    self._stepper.give_up(error)
+                    self._runner.add(self._admitted())
+                    if not self._runner.idle:
+                        self._runner.step()
+                except Exception as error:  # an error of the engine itself
+                    LOG.exception("the engine failed, and all its puzzles with it")
+                    self._runner.fail_all(error)
 
-    def _rest(self) -> bool:
+    def _wait_for_work(self) -> bool:
         """Sleep until there is work; False once closed and empty."""
         with self._change:
-            if self._waiting or not self._stepper.idle:
+            if self._waiting or not self._runner.idle:
                 return True
             while not self._waiting:
                 if self._closing:
                     return False
                 self._change.wait()
-        time.sleep(COMPANY)
+        time.sleep(FIRST_WAIT)
         return True
 
-    def _newcomers(self) -> list[Job]:
+    def _admitted(self) -> list[PendingPuzzle]:
         with self._change:
-            early = time.monotonic() - self._since < PATIENCE
-            if early and len(self._waiting) < PARTY and not self._stepper.idle:
+            early = time.monotonic() - self._since < ADMIT_AFTER
+            if early and len(self._waiting) < ADMIT_AT_ONCE and not self._runner.idle:
                 return []
-            room = min(self._stepper.free, len(self._waiting))
+            room = min(self._runner.free, len(self._waiting))
             return [self._waiting.popleft() for _ in range(room)]

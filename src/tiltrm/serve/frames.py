@@ -1,6 +1,7 @@
-"""The events of a solve that is watched, as plain dictionaries for a page or a file.
+"""The events of a run, as plain dictionaries for the page: start, step, baseline, result.
 
-`start`, a `step` for every outer step, `baseline`, `result`; a replay holds all four.
+The server streams them one by one; the file of `solve --html` holds all of them. The baseline is
+the deterministic run of the same puzzle.
 """
 
 import json
@@ -13,24 +14,30 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from tiltrm.explore.batching import in_groups
 from tiltrm.explore.cloud import StepInfo
-from tiltrm.explore.plan import Adaptive
+from tiltrm.explore.plan import Adaptive, Stage
 from tiltrm.explore.result import SearchResult, beliefs, marginal_entropy
+from tiltrm.explore.search import StagedSearch, adaptive_search
 from tiltrm.model.base import RecursiveModel, evaluations_per_step
-from tiltrm.solving import Solved
+from tiltrm.solving import PuzzleRecord, stopping_rules
 from tiltrm.tasks import Task
 from tiltrm.tasks.registry import TaskSource, source_of
 
 DIGITS = 4
 GRIDS = 6  # particles whose own answers are shown
+BASELINE = Adaptive(stages=(Stage(1, 48),))  # the model as published, stopped when decided
+
+
+def baseline_search(model: RecursiveModel) -> StagedSearch:
+    """The deterministic run that is shown beside others."""
+    return adaptive_search(model, BASELINE, stopping_rules(model))
 
 
 def start(
     task: Task, model: RecursiveModel, puzzle: Tensor, *, method: str, seed: int,
     settings: Mapping[str, Any], model_name: str | None,
 ) -> dict[str, Any]:  # fmt: skip
-    """What stays the same; `settings` are those that were given, by their names in `solve`."""
+    """The `start` event: the puzzle, and the settings that were given (names as in `solve`)."""
     text = task.decode(puzzle)
     return {
         "puzzle": text,
@@ -47,7 +54,7 @@ def start(
 
 
 def symbols(task: Task, vocabulary: int | None = None) -> list[str]:
-    """The characters of the ids 1, 2, ...: those of the task, or so many as a model has."""
+    """The characters of the ids 1, 2, ... of the task, or of a model's vocabulary if given."""
     return [task.decode(torch.tensor([i])) for i in range(1, vocabulary or task.vocabulary)]
 
 
@@ -55,9 +62,9 @@ def command(
     text: str, method: str, seed: int, settings: Mapping[str, Any], model_name: str | None,
     source: TaskSource | None = None,
 ) -> str:  # fmt: skip
-    """The command line that does the same; `model_name` is None for the usual one.
+    """The command line of the same run; `model_name` is None for the default model.
 
-    `source` is what brought a task of one's own; clients hear of its file the last name alone.
+    `source` is the file of a user's own task; the command has its last name only, no folders.
     """
     task = source and f"{Path(source.where).name}:{source.name}"
     named = {"task": task, "model": model_name, "method": method, "seed": seed or None, **settings}
@@ -71,14 +78,12 @@ def command(
     return shlex.join(words)
 
 
-class Film:
-    """Turns the steps of one puzzle into frames; it counts what they cost and who is fresh."""
+class FrameBuilder:
+    """Builds the `step` events of one puzzle; counts its cost and notes which particles are new."""
 
-    def __init__(self, model: RecursiveModel, plan: Adaptive | None) -> None:
-        self.model = model
-        self.stages = plan.stages if plan else ()
-        self.symmetric_views = plan is not None and plan.symmetric_views
-        self.ends = list(accumulate(stage.outer_steps for stage in self.stages))
+    def __init__(self, search: StagedSearch) -> None:
+        self.model, self.plan = search.model, search.plan
+        self.ends = list(accumulate(stage.outer_steps for stage in self.plan.stages))
         self.stage = 0
         self.fresh: list[bool] = []
         self.evaluations = 0
@@ -87,11 +92,10 @@ class Film:
         """The `step` event of the puzzle at `row`."""
         clock = info.context.clock
         particles = info.log_weights.shape[1]
-        self._grow(clock.step, particles)
+        self._begin_stage(clock.step, particles)
         self.evaluations += particles * evaluations_per_step(self.model)
         ancestors = info.ancestors[row].tolist()
-        logit = in_groups(self.model.halt_logit, info.context.state.answer[row : row + 1])[0]
-        halting = _rounded(torch.sigmoid(logit).nan_to_num(0.0))
+        halting = _rounded(torch.sigmoid(info.context.halt_logit()[row]).nan_to_num(0.0))
         weights = info.log_weights[row].exp()
         prediction = beliefs(info, self.model.vocabulary, row)
         share, token = prediction.max(-1)
@@ -117,18 +121,19 @@ class Film:
         self.fresh = [self.fresh[ancestor] for ancestor in ancestors]
         return frame
 
-    def _grow(self, step: int, particles: int) -> None:
-        """A stage keeps its first particle, or all where it goes on; those after are fresh.
+    def _begin_stage(self, step: int, particles: int) -> None:
+        """Where a stage begins, note which particles are fresh.
 
-        Where the particles of a plan are turned, it keeps none.
+        A stage keeps particle 0 of the one before, all of them if it `continues`, and none in a
+        plan with symmetric views.
         """
         if step == 1:
             self.fresh = [True] * particles
-        elif self.stage < len(self.ends) - 1 and step > self.ends[self.stage]:
+        elif step > self.ends[self.stage]:
             self.stage += 1
-            goes_on = self.stages[self.stage].continues
-            kept = 0 if self.symmetric_views else len(self.fresh) if goes_on else 1
-            self.fresh = [place >= kept for place in range(particles)]
+            continues = self.plan.stages[self.stage].continues
+            kept = 0 if self.plan.symmetric_views else len(self.fresh) if continues else 1
+            self.fresh = [slot >= kept for slot in range(particles)]
 
 
 def baseline(task: Task, puzzle: Tensor, solution: SearchResult, row: int = 0) -> dict[str, Any]:
@@ -143,18 +148,18 @@ def baseline(task: Task, puzzle: Tensor, solution: SearchResult, row: int = 0) -
     }
 
 
-def result(solved: Solved) -> dict[str, Any]:
-    """The `result` event: the object of `solve --json`, and how it came about."""
-    found: dict[str, Any] = json.loads(solved.as_json())
+def result(record: PuzzleRecord) -> dict[str, Any]:
+    """The `result` event: the object of `solve --json`, and why the search stopped."""
+    found: dict[str, Any] = json.loads(record.as_json())
     return found | {
-        "decided_by": solved.decided_by,
-        "outer_steps": solved.outer_steps,
-        "particles": solved.particles,
+        "decided_by": record.decided_by,
+        "outer_steps": record.outer_steps,
+        "particles": record.particles,
     }
 
 
 def _grids(answers: Tensor, weights: list[float], halting: list[float]) -> list[dict[str, Any]]:
-    """The heaviest particles with their own answers; ties go to the surer, then to the first."""
+    """The heaviest particles and their answers; ties: higher halting first, then lower index."""
     order = sorted(range(len(weights)), key=lambda s: (-weights[s], -halting[s], s))
     return [
         {

@@ -1,4 +1,4 @@
-"""What stands before every route: whose host it is, who may ask, and what every answer carries."""
+"""Checks before every route: the host name and the token; and the headers of every answer."""
 
 import hmac
 import ipaddress
@@ -21,16 +21,17 @@ HEADERS = {
     "Cross-Origin-Resource-Policy": "same-origin",
     "Cross-Origin-Opener-Policy": "same-origin",
 }
-ASK_AGAIN = "no-cache"  # so that after an update no old script meets a new page
+REVALIDATE = "no-cache"  # after an update no browser combines an old script with a new page
 LOOPBACK = ("127.0.0.1", "localhost", "::1")
-GUARDED = ("/v1/", "/metrics", "/openapi.json", "/docs")  # ask for the token where there is one
+PROTECTED = ("/v1/", "/metrics", "/openapi.json", "/docs")  # need the token, if there is one
+OPEN = "/v1/settings"  # the form, in which the token is typed, is made from it
 
 
 class Guard:
-    """Wraps the application.
+    """Middleware around the application.
 
-    It answers to `hosts` only, or to any name where that is None. `routes` are the paths that
-    metrics tell apart. HEAD is GET without the body, which the server leaves out.
+    It answers to the host names in `hosts` only, or to any if None. `routes` are the paths with
+    metrics of their own. A HEAD request is handled as GET; uvicorn drops the body.
     """
 
     def __init__(
@@ -47,23 +48,23 @@ class Guard:
         begun, status = time.perf_counter(), 500
         path = scope["path"]
 
-        async def dressed(message: Message) -> None:
+        async def send_with_headers(message: Message) -> None:
             nonlocal status
             if message["type"] == "http.response.start":
                 status = message["status"]
                 headers = MutableHeaders(scope=message)
                 for name, value in HEADERS.items():
                     headers[name] = value
-                headers.setdefault("Cache-Control", ASK_AGAIN)
+                headers.setdefault("Cache-Control", REVALIDATE)
             await send(message)
 
         try:
             refused = self._refused(path, Headers(scope=scope))
             if refused is None:
                 method = "GET" if scope["method"] == "HEAD" else scope["method"]
-                await self.app({**scope, "method": method}, receive, dressed)
+                await self.app({**scope, "method": method}, receive, send_with_headers)
             else:
-                await _refuse(dressed, *refused)
+                await _refuse(send_with_headers, *refused)
         finally:
             route = path if path in self.routes else "other"
             self.metrics.note(route, status, time.perf_counter() - begun)
@@ -71,18 +72,18 @@ class Guard:
     def _refused(self, path: str, headers: Headers) -> tuple[int, str] | None:
         if self.hosts is not None and _name(headers.get("host", "")) not in self.hosts:
             return 421, f"expected a request for {', '.join(self.hosts)}"
-        if self.token is not None and path.startswith(GUARDED):
-            shown = headers.get("authorization", "").encode("latin-1")
-            if not hmac.compare_digest(shown, self.token):
+        if self.token is not None and path.startswith(PROTECTED) and path != OPEN:
+            sent = headers.get("authorization", "").encode("latin-1")
+            if not hmac.compare_digest(sent, self.token):
                 return 401, "expected Authorization: Bearer and the token of this server"
         return None
 
 
 def own_names(host: str, address: str) -> tuple[str, ...] | None:
-    """The names of a server that was told to listen on `host`, which is at `address`.
+    """The host names of a server that listens on `host`, whose address is `address`.
 
-    A server on a loopback address has few, so that a page of another site cannot reach it through
-    a name that points here; of any other server nobody knows them all.
+    A server on a loopback address has few, so that a page of another site cannot reach it by a
+    DNS name that points here. None for other servers, whose names are not known.
     """
     if not ipaddress.ip_address(address).is_loopback:
         return None

@@ -1,4 +1,4 @@
-"""What Prometheus reads: requests by route and status, their seconds, and the engine's counts."""
+"""Prometheus metrics: requests by route and status, their seconds, and the engine's counts."""
 
 from collections.abc import Iterator
 
@@ -12,7 +12,7 @@ SECONDS = (0.005, 0.02, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120, 300, 6
 
 
 class EngineCollector(Collector):
-    """The engine's counts at the time they are asked for."""
+    """The engine's counts at the time of the request."""
 
     def __init__(self, engine: Engine) -> None:
         self.engine = engine
@@ -21,24 +21,28 @@ class EngineCollector(Collector):
         """A family for each count."""
         counts = self.engine.counts
         puzzles = CounterMetricFamily(
-            "tiltrm_puzzles", "Puzzles that left the engine, by how.", labels=["outcome"]
+            "tiltrm_puzzles", "Puzzles that ended, by outcome.", labels=["outcome"]
         )
         for outcome in ("solved", "failed", "abandoned"):
             puzzles.add_metric([outcome], getattr(counts, outcome))
         yield puzzles
         for name, words, value in (
             ("tiltrm_evaluations", "Network calls for solved puzzles.", counts.evaluations),
-            ("tiltrm_batches", "Outer steps of shared batches.", counts.turns),
-            ("tiltrm_trajectories", "Trajectories in these batches.", counts.rows),
+            ("tiltrm_batches", "Outer steps of shared batches.", counts.batches),
+            ("tiltrm_trajectories", "Trajectories in these batches.", counts.trajectories),
             ("tiltrm_busy_seconds", "Time spent stepping.", counts.busy),
         ):
             yield CounterMetricFamily(name, words, value=value)
-        yield GaugeMetricFamily("tiltrm_held_puzzles", "Not finished.", value=self.engine.held)
-        yield GaugeMetricFamily("tiltrm_queue_limit", "Most of them.", value=self.engine.queue)
+        yield GaugeMetricFamily(
+            "tiltrm_held_puzzles", "Puzzles accepted and not finished.", value=self.engine.held
+        )
+        yield GaugeMetricFamily(
+            "tiltrm_queue_limit", "Largest number of these.", value=self.engine.queue
+        )
 
 
 class Metrics:
-    """A registry of its own, so that two servers in a process do not meet."""
+    """The metrics of one server; its own registry, since a process may run several."""
 
     def __init__(self, engine: Engine) -> None:
         self.registry = CollectorRegistry()
@@ -58,5 +62,5 @@ class Metrics:
         self.seconds.labels(route).observe(seconds)
 
     def text(self) -> bytes:
-        """All of it, as Prometheus reads it."""
+        """All metrics in the text format of Prometheus."""
         return generate_latest(self.registry)

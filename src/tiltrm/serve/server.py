@@ -1,29 +1,70 @@
-"""Running the application: sockets, signals, and an end that loses nothing."""
+"""Running the application: sockets, idle connections, and signals, which lose no puzzle."""
 
+import asyncio
 import logging
 import os
 import socket
 from collections.abc import Mapping
 from types import FrameType
+from typing import ClassVar
 
+import h11
 import torch
 import uvicorn
+from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from tiltrm.errors import SettingsError
 from tiltrm.model.base import RecursiveModel
 from tiltrm.serve.app import create
-from tiltrm.serve.desk import Desk
-from tiltrm.serve.engine import LOG, Engine
+from tiltrm.serve.engine import Engine
 from tiltrm.serve.guard import own_names
-from tiltrm.serve.limits import Limits
-from tiltrm.serve.protocol import IDLE, Protocol
-from tiltrm.serve.tracks import host as make_host
+from tiltrm.serve.handler import RequestHandler
+from tiltrm.serve.requests import Limits
+from tiltrm.serve.runner import LOG
+from tiltrm.serve.scheduler import load_model
 from tiltrm.solving import task_of
+
+IDLE = 30  # seconds without a request, or with an incomplete request head
+
+
+class IdleTimeoutProtocol(H11Protocol):
+    """HTTP/1.1 that closes connections whose client sends no complete request head in time.
+
+    uvicorn limits only the time between two requests; a client that never sends one would keep its
+    connection, and enough of them would use up all that the server accepts.
+    Proved by tests/serve/test_server_clients.py::test_idle_connections_are_closed.
+    """
+
+    seconds: ClassVar[float] = IDLE
+    _timer: asyncio.TimerHandle | None = None  # runs while a request head is awaited
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        super().connection_made(transport)
+        self._start_timer()
+
+    def data_received(self, data: bytes) -> None:
+        super().data_received(data)
+        if self.conn.their_state is h11.IDLE:
+            self._start_timer()
+        else:
+            self._stop_timer()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._stop_timer()
+        super().connection_lost(exc)
+
+    def _start_timer(self) -> None:
+        if self._timer is None:
+            self._timer = self.loop.call_later(self.seconds, self.transport.close)
+
+    def _stop_timer(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
 
 
 class Server(uvicorn.Server):
-    """At the first signal it refuses what is new and finishes what was accepted; at the second
-    it ends."""
+    """At the first signal it refuses new puzzles and finishes the others; at the second it ends."""
 
     def __init__(self, config: uvicorn.Config, engine: Engine) -> None:
         super().__init__(config)
@@ -31,14 +72,14 @@ class Server(uvicorn.Server):
 
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:
         """Called at SIGTERM and SIGINT."""
-        if self.engine.closing:  # at once: threads in the midst of a step would abort the process
+        if self.engine.closing:  # at once: threads in the middle of a step would abort the process
             os._exit(128 + sig)
         self.engine.close()
         if open_ := len(self.server_state.tasks):
-            LOG.warning("closing: %d requests are still answered; a second signal ends it", open_)
+            LOG.warning("closing after %d open requests; a second signal ends it at once", open_)
 
     async def on_tick(self, counter: int) -> bool:
-        """Ten times a second: whether to end."""
+        """Called ten times a second; returns whether to end."""
         if self.engine.closing and self.engine.held == 0:
             self.should_exit = True
         return await super().on_tick(counter)
@@ -51,28 +92,29 @@ def build(
 ) -> tuple[Server, socket.socket]:  # fmt: skip
     """A server and the socket it will listen on; port 0 is any free one. Raises SettingsError.
 
-    `task` is that of all models, each its own unless given.
+    `task` is the task of all models; each has its own unless given.
     """
     limits = limits or Limits()
     tasks = {name: task_of(model, task) for name, model in models.items()}
     listener = _listen(host, port)
     engine = Engine(device, limits.queue)
-    hosts = [
-        make_host(name, model, tasks[name], device, engine.threads)
+    loaded = [
+        load_model(name, model, tasks[name], device, engine.threads)
         for name, model in models.items()
     ]
     names = own_names(host, listener.getsockname()[0])
-    app = create(Desk(engine, hosts, limits), names, token)
+    app = create(RequestHandler(engine, loaded, limits), names, token)
     config = uvicorn.Config(
         app, log_level=logging.WARNING, access_log=False, server_header=False,
         limit_concurrency=limits.connections, timeout_keep_alive=IDLE, ws="none", lifespan="off",
-        h11_max_incomplete_event_size=1 << 16, http=Protocol, loop="asyncio", proxy_headers=False,
+        h11_max_incomplete_event_size=1 << 16, http=IdleTimeoutProtocol, loop="asyncio",
+        proxy_headers=False,
     )  # fmt: skip
     return Server(config, engine), listener
 
 
 def _listen(host: str, port: int) -> socket.socket:
-    if not 0 <= port < 1 << 16:  # the system would take the rest of a division
+    if not 0 <= port < 1 << 16:  # the system would take it modulo 65536
         raise SettingsError(f"--port must be 0 to 65535, got {port}")
     try:
         found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
@@ -90,13 +132,13 @@ def _listen(host: str, port: int) -> socket.socket:
 
 
 def address(listener: socket.socket) -> str:
-    """Where the page is, for people."""
+    """The address of the page."""
     host, port = listener.getsockname()[:2]
     return f"http://{f'[{host}]' if ':' in host else host}:{port}/"
 
 
 def run(server: Server, listener: socket.socket) -> None:
-    """Serve until a signal; what was accepted has been answered when this returns."""
+    """Serve until a signal; on return all accepted requests have been answered."""
     try:
         server.run([listener])
     finally:

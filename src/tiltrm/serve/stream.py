@@ -1,4 +1,4 @@
-"""One puzzle watched: server-sent events, a frame for every outer step, then the result."""
+"""One puzzle as server-sent events: a frame for every outer step, then the result."""
 
 import asyncio
 import json
@@ -10,17 +10,17 @@ from starlette.types import Receive, Scope, Send
 
 from tiltrm.errors import PuzzleError
 from tiltrm.serve import frames
-from tiltrm.serve.desk import LATE, Desk, failure, from_thread, recorder
-from tiltrm.serve.limits import Refusal, StreamRequest
-from tiltrm.serve.orders import Job, Order
-from tiltrm.serve.tracks import baseline
+from tiltrm.serve.handler import LATE, RequestHandler, failure, from_thread, record_reader
+from tiltrm.serve.requests import Refusal, StreamRequest
+from tiltrm.serve.runner import PendingPuzzle, PendingRequest
+from tiltrm.serve.scheduler import shared_baseline
+from tiltrm.tasks import SUDOKU
 
-USUAL = "sudoku-extreme"  # the model that `tiltrm solve` takes where none is named
-LAST = 10.0  # seconds for a slow client to take the last events
+LAST = 10.0  # seconds for a slow client to read the last events
 
 
-class Events(StreamingResponse):
-    """A stream that says when it is over, however it ended."""
+class EventStream(StreamingResponse):
+    """A stream that calls `over` at its end, whatever the reason."""
 
     def __init__(
         self, content: AsyncIterator[str], seconds: float, over: Callable[[], None]
@@ -45,51 +45,54 @@ def event(name: str, data: dict[str, Any]) -> str:
     return f"event: {name}\ndata: {json.dumps(data, allow_nan=False)}\n\n"
 
 
-def stream(desk: Desk, body: StreamRequest) -> Events:
-    """Accept one puzzle; what is wrong with the request raises Refusal."""
-    if desk.streams >= desk.limits.streams:
+def stream(handler: RequestHandler, body: StreamRequest) -> EventStream:
+    """Accept one puzzle and stream its run; raises Refusal."""
+    if handler.streams >= handler.limits.streams:
         raise Refusal(429, "too many streams; try again later", retry_after="1")
-    way = desk.track(body)
+    shared = handler.search(body)
+    task, loaded = shared.task, shared.loaded
     try:
-        tokens = way.task.encode(body.puzzles[0])
+        tokens = task.encode(body.puzzles[0])
     except PuzzleError as error:
         raise Refusal(422, str(error)) from None
-    host = way.host
     texts: asyncio.Queue[str] = asyncio.Queue()
     put = from_thread(texts.put_nowait)
-    order = Order(1 + body.baseline, lambda: put(""))
+    pending = PendingRequest(1 + body.baseline, lambda: put(""))
+    usual = loaded.name == SUDOKU.defaults.model  # that of `tiltrm solve` without --model
     texts.put_nowait(
         event("start", frames.start(
-            way.task, host.model, tokens, method=body.method, seed=body.seed,
-            settings=body.given(), model_name=None if host.name == USUAL else host.name,
+            task, loaded.model, tokens, method=body.method, seed=body.seed,
+            settings=body.given(), model_name=None if usual else loaded.name,
         ))
     )  # fmt: skip
-    jobs = [
-        Job(
-            way, tokens, body.seed, order, 0, recorder(way, tokens, body.abstain),
-            frames.Film(host.model, way.plan), lambda frame: put(event("step", frame)),
+    puzzles = [
+        PendingPuzzle(
+            shared, tokens, body.seed, pending, 0, record_reader(task, tokens, body.abstain),
+            frames.FrameBuilder(shared.search), lambda frame: put(event("step", frame)),
         )
     ]  # fmt: skip
     if body.baseline:
-        jobs.append(
-            Job(
-                baseline(host), tokens, 0, order, 1,
-                lambda solution, row, _: frames.baseline(way.task, tokens, solution, row),
+        puzzles.append(
+            PendingPuzzle(
+                shared_baseline(loaded), tokens, 0, pending, 1,
+                lambda found, row, _: frames.baseline(task, tokens, found, row),
             )
         )  # fmt: skip
-    desk.submit(jobs)
-    desk.streams += 1
+    handler.submit(puzzles)
+    handler.streams += 1
 
     def over() -> None:
-        desk.streams -= 1
-        desk.engine.abandon(order)
+        handler.streams -= 1
+        handler.engine.abandon(pending)
 
-    seconds = desk.limits.seconds
-    return Events(_events(order, texts, seconds), seconds + LAST, over)
+    seconds = handler.limits.seconds
+    return EventStream(_events(pending, texts, seconds), seconds + LAST, over)
 
 
-async def _events(order: Order, texts: asyncio.Queue[str], seconds: float) -> AsyncIterator[str]:
-    """What comes from the engine, then how it ended."""
+async def _events(
+    pending: PendingRequest, texts: asyncio.Queue[str], seconds: float
+) -> AsyncIterator[str]:
+    """The queued events up to an empty one, then the results or the error."""
     loop = asyncio.get_running_loop()
     end = loop.time() + seconds
     try:
@@ -98,10 +101,10 @@ async def _events(order: Order, texts: asyncio.Queue[str], seconds: float) -> As
     except TimeoutError:
         yield event("error", {"error": LATE.format(seconds)})
         return
-    if order.error is not None:
-        yield event("error", {"error": failure(order.error).sentence})
+    if pending.error is not None:
+        yield event("error", {"error": failure(pending.error).sentence})
         return
-    solved, *beside = order.outcomes
-    for run in beside:
-        yield event("baseline", run)
-    yield event("result", frames.result(solved))
+    record, *baselines = pending.outcomes
+    for found in baselines:
+        yield event("baseline", found)
+    yield event("result", frames.result(record))

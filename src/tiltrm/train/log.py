@@ -22,7 +22,6 @@ if TYPE_CHECKING:
     from tiltrm.train.tensorboard import TensorBoardWriter
 
 METRICS, SCANS = "metrics.jsonl", "scan.jsonl"
-BAR = 20  # characters
 
 
 class Evaluation(NamedTuple):
@@ -242,9 +241,8 @@ def drop_partial_line(path: Path) -> None:
 def progress_line(clock: "TrainingClock", statistics: "TrainStatistics", tflops: float) -> str:
     """Progress, loss and accuracy (of the rows that halted), speed, and time left."""
     progress = min(1.0, clock.progress)
-    bar = "#" * round(BAR * progress)
     return (
-        f"[{bar:.<{BAR}}] {100 * progress:5.1f} %  step {clock.step}  loss {statistics.loss:.3f}  "
+        f"training {100 * progress:5.1f} %  step {clock.step}  loss {statistics.loss:.3f}  "
         f"exact {statistics.right:.3f}  q {statistics.halt_accuracy:.3f}  "
         f"{tflops:.3g} TFLOP/s  {clock.seconds_left / 60:.1f} min left"
     )

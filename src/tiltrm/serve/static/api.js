@@ -1,6 +1,6 @@
-// The server: models, generated puzzles, and a run as a stream of events. Same origin only.
+// The server: models, settings, generated puzzles, and a run as a stream of events. Same origin only.
 
-/** What the server refused, in one sentence; `status` is HTTP's number. */
+/** A refusal of the server, in one sentence; `status` is that of HTTP. */
 export class Refusal extends Error {
   constructor(sentence, status) {
     super(sentence);
@@ -42,13 +42,16 @@ export async function models() {
   return body.models ?? body;
 }
 
+/** The methods and the settings of the form: {methods, settings: [{name, kind, ...}, ...]}. */
+export const settingsTable = async () => (await ask("v1/settings")).json();
+
 /** A generated puzzle as text. */
 export async function generate(task, seed) {
   const query = new URLSearchParams({ task, seed });
   return (await (await ask(`v1/generate?${query}`)).json()).puzzle;
 }
 
-/** The bundled samples: {task: [{level, puzzle, seed}, ...]}. */
+/** The bundled samples: {task: [{level, puzzle, seed, name}, ...]}; a name is optional. */
 export const samples = async () => (await ask("static/samples.json")).json();
 
 /** Run a puzzle; yields [event, data] as they arrive. */

@@ -1,5 +1,5 @@
-// The board one types or draws on. One element takes the focus and names its active cell, so that
-// 81 or 900 cells are one stop for the keyboard.
+// The board to type or draw on. One element has the focus and names its active cell, so that 81 or
+// 900 cells are one stop of the Tab key.
 
 import { byId, make } from "./dom.js";
 import { TASKS, blankPuzzle, faults, parse, place } from "./tasks.js";
@@ -22,7 +22,7 @@ export class Board {
     for (const end of ["pointerup", "pointercancel"]) addEventListener(end, () => (this.drawing = null));
   }
 
-  /** Show this puzzle; cells are built anew only where the task is another. */
+  /** Show this puzzle; cells are built again only if the task changes. */
   show(task, puzzle) {
     if (task !== this.task) this.build(task);
     this.puzzle = puzzle;
@@ -31,7 +31,7 @@ export class Board {
     this.move(Math.min(this.active, puzzle.length - 1));
   }
 
-  /** What is wrong with it, in one sentence; empty where nothing is. */
+  /** The error of the puzzle in one sentence, or empty. */
   get fault() {
     return faults(this.task, this.puzzle).sentence;
   }
@@ -58,7 +58,7 @@ export class Board {
     this.buildPad();
   }
 
-  /** Buttons for those without a keyboard: the symbols, or the tools of the maze. */
+  /** Buttons for use without a keyboard: the symbols, or the tools of the maze. */
   buildPad() {
     if (!this.drawn) {
       const [blank, ...symbols] = TASKS[this.task].symbols;
@@ -94,7 +94,7 @@ export class Board {
     }
   }
 
-  /** Mark the clues that conflict, and name every cell for those who listen. */
+  /** Mark the clues that conflict. */
   mark() {
     const { cells } = faults(this.task, this.puzzle);
     this.cells.forEach((element, cell) => {
@@ -121,7 +121,7 @@ export class Board {
     this.grid.setAttribute("aria-activedescendant", `cell-${cell}`);
   }
 
-  /** Put a mark into a cell, or several. A maze has one S and one G, so the old one goes. */
+  /** Put a mark into a cell, or several. A maze has one S and one G, so the old one is removed. */
   set(where, mark) {
     const cells = [...this.puzzle];
     for (const cell of [where].flat()) {
@@ -161,7 +161,7 @@ export class Board {
     event.preventDefault();
   }
 
-  /** A symbol or a blank goes in and the next cell is active, so that a puzzle types in one go. */
+  /** Enter a symbol or a blank and move on, so that a puzzle can be typed in one go. */
   typeClue(key) {
     const { active } = this;
     const { blank, symbols, cells } = TASKS[this.task];
@@ -186,7 +186,7 @@ export class Board {
     return true;
   }
 
-  /** What the tool does to this cell; the wall tool takes a wall away that is there. */
+  /** The mark that the tool makes in this cell; the wall tool removes a wall. */
   stroke(cell) {
     return this.tool === "#" && this.puzzle[cell] === "#" ? " " : this.tool;
   }
@@ -196,7 +196,7 @@ export class Board {
     if (cell < 0) return;
     this.move(cell);
     if (!this.drawn) return;
-    event.target.releasePointerCapture?.(event.pointerId); // else a finger stays with its first cell
+    event.target.releasePointerCapture?.(event.pointerId); // else a touch stays with its first cell
     this.drawing = this.stroke(cell);
     this.set(cell, this.drawing);
   }
@@ -219,7 +219,7 @@ export class Board {
     event.clipboardData.setData("text/plain", this.puzzle);
   }
 
-  /** Take a puzzle from text; says what is wrong with it instead where it cannot be read. */
+  /** Take a puzzle from text; false, with the error shown, if it cannot be read. */
   take(text) {
     try {
       this.replace(parse(this.task, text));
@@ -231,7 +231,7 @@ export class Board {
   }
 }
 
-/** The cells on the way from one to another, the first left out: a quick hand skips some. */
+/** The cells on the way from one to another without the first: a fast pointer skips some. */
 function between(from, to, side) {
   const [down, right] = [Math.floor(to / side) - Math.floor(from / side), (to % side) - (from % side)];
   const steps = Math.max(Math.abs(down), Math.abs(right));

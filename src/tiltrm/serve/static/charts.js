@@ -1,4 +1,4 @@
-// Numbers over outer steps: the weights, the effective sample size, the guide's scores.
+// Charts over the outer steps: the weights, the effective sample size, the guide's scores.
 
 import { make, makeSvg } from "./dom.js";
 
@@ -6,12 +6,12 @@ export const WIDTH = 1000; // of the drawings' own coordinates; the screen stret
 const HEIGHT = 100;
 const LAYERS = 12; // heaviest weights drawn one by one; the rest are one layer
 
-/** Where frame `at` of `total` stands, as a share of the width; the river uses it too. */
+/** Where frame `at` of `total` stands, as a share of the width. */
 export const across = (at, total) => (total > 1 ? 0.01 + (0.98 * at) / (total - 1) : 0.5);
 
 const short = (value) => (Math.abs(value) >= 10 ? value.toFixed(0) : value.toFixed(2)).replace(/^-(0\.00)$/, "$1");
 
-/** A figure with a title, what it says now, and a place for its drawing. */
+/** A figure with a title, its value at the cursor, and its drawing. */
 export function figure(title, drawing) {
   const value = make("span", { class: "value" });
   const cursor = make("i", { class: "cursor", "aria-hidden": "true" });
@@ -31,7 +31,7 @@ export function makeCharts() {
   return [weights, ess, scores];
 }
 
-/** Draw one chart; `describe` is what a screen reader says of it. */
+/** Draw one chart and set its label for screen readers. */
 export function drawChart(chart, frames) {
   const { shapes, label } = frames.length ? chart.draw(frames) : { shapes: [], label: "No outer step yet." };
   chart.drawing.setAttribute("aria-label", label);
@@ -55,7 +55,7 @@ const line = (values, kind) => makeSvg("polyline", { class: kind, points: points
 const area = (low, high, kind, extra = {}) =>
   makeSvg("polygon", { class: kind, points: [...points(high), ...points(low).reverse()].join(" "), ...extra });
 
-/** Sorted weights, stacked: even slices while all count, one broad band once one has won. */
+/** Sorted weights, stacked: even layers while weights are equal, one wide layer once one dominates. */
 function drawWeights(frames) {
   const sorted = frames.map((frame) => [...frame.weights].sort((a, b) => b - a));
   const shapes = [];
@@ -73,7 +73,7 @@ function drawWeights(frames) {
 const percentage = (value) => `${Math.round(100 * value)} %`;
 const sayWeights = (frame) => `heaviest ${percentage(Math.max(...frame.weights))}`;
 
-/** ESS on a scale of doublings, under the number of particles that it can reach. */
+/** ESS on a log scale, below the number of particles, which is its maximum. */
 function drawEss(frames) {
   const most = Math.max(...frames.map((frame) => frame.particles), 2);
   const scale = (value) => 0.04 + (0.9 * Math.log2(Math.max(value, 1))) / Math.log2(most);

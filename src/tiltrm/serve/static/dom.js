@@ -44,7 +44,7 @@ export const isDark = () =>
   (document.documentElement.dataset.theme ||
     (matchMedia("(prefers-color-scheme: dark)").matches ? "dark" : "light")) === "dark";
 
-/** The canvas cleared and scaled to the screen: its pen, width and height; null where unseen. */
+/** The canvas cleared and scaled to the screen: its context, width and height; null if hidden. */
 export function pen(canvas) {
   const { width, height } = canvas.getBoundingClientRect();
   if (!width || !height) return null;
@@ -63,7 +63,7 @@ export function percent(share) {
   return `${value >= 99.95 || value < 0.05 ? Math.round(value) : value.toFixed(1)} %`;
 }
 
-/** Thousands apart. */
+/** With thousands separators. */
 export const count = (number) => Math.round(number).toLocaleString("en");
 
 /** "1 step", "2 steps". */

@@ -1,37 +1,38 @@
-// The settings: a small form made from the list of methods. What is left empty is the method's own.
+// The form of the settings, made from the server's table. An empty field is the method's default.
 
 import { byId, make } from "./dom.js";
-import { METHODS, readSettings } from "./state.js";
-
-const FIELDS = {
-  seed: { label: "Seed", type: "number", min: 0, step: 1 },
-  particles: { label: "Particles", type: "number", min: 1, step: 1 },
-  outer_steps: { label: "Outer steps", type: "number", min: 1, step: 1 },
-  noise: { label: "Noise σ", type: "number", min: 0, step: "any" },
-  beta: { label: "Tilt β", type: "number", min: 0, step: "any" },
-  resample_below: { label: "Resample below", type: "number", min: 0, max: 1, step: "any" },
-  guide: { label: "Guide", type: "text" },
-};
+import { SEED, allSettings, methods, readSettings, settingsOf } from "./state.js";
 
 /** Build it; `changed(settings)` is called after every change. */
 export function buildForm(form, changed) {
-  const method = make("select", { name: "method" },
-    ...Object.keys(METHODS).map((name) => make("option", { value: name, text: name })));
-  const fields = Object.entries(FIELDS).map(([name, { label, ...attributes }]) =>
-    make("label", {}, make("span", { text: label }),
-      make("input", { name, placeholder: name === "seed" ? "0" : "default", ...attributes })));
+  const options = methods().map((name) => make("option", { value: name, text: name }));
   form.append(
-    make("label", {}, make("span", { text: "Method" }), method), ...fields,
-    make("label", { class: "check" },
-      make("input", { name: "rules", type: "checkbox", value: "true" }), make("span", { text: "Let the rules decide" })),
+    labelled("Method", make("select", { name: "method" }, ...options)),
+    ...[SEED, ...allSettings()].map(field),
     make("label", { id: "token-field", hidden: true }, make("span", { text: "Access token" }),
       make("input", { name: "token", type: "password", autocomplete: "off" })));
   form.addEventListener("submit", (event) => event.preventDefault());
   form.addEventListener("input", () => {
     const settings = readSettings(new FormData(form));
-    allow(form, settings.method);
+    enable(form, settings.method);
     changed(settings);
   });
+}
+
+const labelled = (label, input, title) => make("label", { title }, make("span", { text: label }), input);
+
+/** The field of one setting: a checkbox, a list of choices, a text or a number. */
+function field({ name, kind, label, help, least, most, choices, placeholder = "default" }) {
+  if (kind === "bool") {
+    return make("label", { class: "check", title: help },
+      make("input", { name, type: "checkbox", value: "true" }), make("span", { text: label }));
+  }
+  if (choices.length) {
+    const options = choices.map((choice) => make("option", { value: choice, text: choice }));
+    return labelled(label, make("select", { name }, make("option", { value: "", text: placeholder }), ...options), help);
+  }
+  const number = { type: "number", min: least, max: most, step: kind === "int" ? 1 : "any" };
+  return labelled(label, make("input", { name, placeholder, ...(kind === "str" ? { type: "text" } : number) }), help);
 }
 
 /** Put settings into the form. */
@@ -41,19 +42,16 @@ export function fillForm(form, settings) {
     if (element.type === "checkbox") element.checked = Boolean(value);
     else if (element.name !== "token") element.value = value === undefined || (element.name === "seed" && !value) ? "" : value;
   }
-  allow(form, settings.method);
+  enable(form, settings.method);
 }
 
-/** Only what the method has can be set. */
-function allow(form, method) {
-  for (const element of form.elements) {
-    if (element.name in FIELDS || element.name === "rules") {
-      element.disabled = element.name !== "seed" && !METHODS[method].includes(element.name);
-    }
-  }
+/** Enable the settings that the method has. */
+function enable(form, method) {
+  const own = new Set(settingsOf(method).map(({ name }) => name));
+  for (const { name } of allSettings()) form.elements[name].disabled = !own.has(name);
 }
 
-/** Show the field for the token, where the server asked for one. */
+/** Show the field for the token, which the server has asked for. */
 export function askToken() {
   byId("settings").open = true;
   byId("token-field").hidden = false;

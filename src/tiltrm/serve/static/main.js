@@ -1,19 +1,19 @@
-// The page: connects the board, the settings, the server and the replay.
+// The page: connects the board, the form, the server and the replay.
 
-import { Refusal, generate, models, samples, solve, useToken } from "./api.js";
+import { Refusal, generate, models, samples, settingsTable, solve, useToken } from "./api.js";
 import { Board } from "./board.js";
 import { byId, count, isDark, make, plural } from "./dom.js";
 import { askToken, buildForm, fillForm } from "./form.js";
 import { Replay } from "./replay.js";
 import { sketch } from "./sketch.js";
-import { freshState, readAddress, writeAddress } from "./state.js";
+import { freshState, learnSettings, readAddress, writeAddress } from "./state.js";
 import { blankPuzzle, learn } from "./tasks.js";
 
 const THEME = "tiltrm-theme";
 const SPOKEN = 2500; // milliseconds between two spoken reports of progress
 
-const embedded = byId("replay"); // a replay in a file of its own: no server, nothing to type
-const replay = new Replay(watchCrowd);
+const embedded = byId("replay"); // the data of `solve --html`: no server and no form
+const replay = new Replay(runCloud);
 let state = freshState();
 let running = null; // the AbortController of the run under way
 let spoken = 0;
@@ -45,7 +45,7 @@ let bundled = { sudoku: [], maze: [] };
 
 const samplesOf = (task) => (Object.hasOwn(bundled, task) ? bundled[task] : []);
 
-/** Something to begin with: a sample, else a puzzle that the server makes, else an empty board. */
+/** The first state of a task: a sample, else a generated puzzle, else an empty board. */
 async function beginning(task) {
   const { puzzle: nothing, ...fresh } = freshState(task);
   const puzzle = samplesOf(task)[0]?.puzzle ?? (await generate(task, 0).catch(() => nothing));
@@ -54,31 +54,31 @@ async function beginning(task) {
 
 function listSamples() {
   const levels = new Map();
-  for (const { level, puzzle } of samplesOf(state.task)) {
+  for (const { level, puzzle, name } of samplesOf(state.task)) {
     if (!levels.has(level)) levels.set(level, make("optgroup", { label: level }));
     const group = levels.get(level);
-    group.append(make("option", { value: puzzle, text: `${level} ${group.children.length + 1}` }));
+    group.append(make("option", { value: puzzle, text: name ?? `${level} ${group.children.length + 1}` }));
   }
   byId("samples").replaceChildren(make("option", { value: "", text: "Choose a sample …" }), ...levels.values());
   byId("samples").value = samplesOf(state.task).some(({ puzzle }) => puzzle === state.puzzle) ? state.puzzle : "";
 }
 
-/** What went wrong, for eyes and ears; a missing token opens its field. */
+/** Show what went wrong; a missing token opens its field. */
 function complain(error) {
   if (error.name === "AbortError") return;
   if (error instanceof Refusal && error.status === 401) askToken();
-  byId("trouble").textContent = error instanceof Refusal ? error.message : "The run broke off; the server’s answer could not be read.";
+  byId("trouble").textContent = error instanceof Refusal ? error.message : "The run ended early: the server’s answer could not be read.";
 }
 
-/** Solve and watch what is on the board, or stop what is running. */
+/** Solve the puzzle on the board, or stop the run under way. */
 function start() {
   if (running) return running.abort();
   byId("fault").textContent = board.fault;
   if (!board.fault) run(state);
 }
 
-/** A cloud on this puzzle, small enough for a computer without a GPU; the settings stay as they are. */
-function watchCrowd({ task, puzzle, seed }) {
+/** Run a cloud on this puzzle, small enough for a computer without a GPU; the settings stay. */
+function runCloud({ task, puzzle, seed }) {
   if (!running) run({ task, puzzle, settings: { method: "guided", seed, outer_steps: 16 } });
 }
 
@@ -92,10 +92,10 @@ async function run({ task, puzzle, settings }) {
     const body = { puzzles: [puzzle], task, ...settings, baseline: true };
     let complete = false;
     for await (const [name, data] of solve(body, running.signal)) complete = receive(name, data) || complete;
-    if (!complete) throw new Refusal("The run broke off before its end; try again.", 0);
+    if (!complete) throw new Refusal("The connection closed before the end of the run; try again.", 0);
   } catch (error) {
     const stopped = error.name === "AbortError";
-    replay.breakOff(stopped ? "Stopped" : "Broken off");
+    replay.interrupt(stopped ? "Stopped" : "Interrupted");
     byId("status").textContent = stopped ? "Stopped." : "";
     complain(error);
   } finally {
@@ -115,14 +115,14 @@ function receive(name, data) {
     progress(data);
   } else if (name === "baseline") replay.compare(data);
   else if (name === "result") {
-    byId("status").classList.add("unseen"); // spoken; the verdict itself is there to read
+    byId("status").classList.add("unseen"); // for screen readers only; the verdict is on the page
     byId("status").textContent = replay.conclude(data);
   }
   else if (name === "error") throw new Refusal(data.error, 200);
   return name === "result";
 }
 
-/** Progress in words, not so often that a screen reader cannot keep up. */
+/** Progress in words, seldom enough for a screen reader. */
 function progress(frame) {
   const now = performance.now();
   if (now - spoken < SPOKEN && frame.step > 1) return;
@@ -143,7 +143,7 @@ function setTheme(theme) {
   sketch(byId("sketch"));
 }
 
-/** What the browser remembers; a file or a strict browser may not let us. */
+/** The theme that the browser has stored; a file or a strict browser may not allow it. */
 function stored(write) {
   try {
     return write === undefined ? localStorage.getItem(THEME) : localStorage.setItem(THEME, write);
@@ -201,7 +201,7 @@ async function copyCommand() {
   setTimeout(() => (byId("copy").textContent = "Copy"), 1500);
 }
 
-/** The names of the loaded models; a task that none of them knows cannot be chosen. */
+/** Show the loaded models; a task without one cannot be chosen. */
 async function showModels() {
   try {
     const loaded = await models();
@@ -220,41 +220,48 @@ async function showModels() {
   }
 }
 
-/** A page served: the address or the first sample, then whatever is typed. */
+/** A page from a server: the puzzle of the address, or the first sample. */
 async function open() {
+  const asked = location.hash;
   wirePuzzle();
+  board.show(state.task, state.puzzle); // before anything has loaded, so that nothing jumps
+  const [table, found] = await Promise.all([settingsTable().catch(complain), samples().catch(() => bundled)]);
+  if (table) learnSettings(table);
+  bundled = found;
   buildForm(byId("form"), (settings) => {
     useToken(byId("form").elements.token.value);
     state.settings = settings;
     remember();
   });
   byId("form").elements.token.addEventListener("change", showModels);
-  byId("solve").addEventListener("click", (event) => event.detail < 2 && start()); // a double click is one wish
+  wireKeys();
+  const linked = readAddress(asked);
+  const typed = state.puzzle !== blankPuzzle(state.task);
+  const first = typed ? state.puzzle : samplesOf(state.task)[0]?.puzzle ?? state.puzzle;
+  show(linked ?? { ...state, puzzle: first });
+  await showModels();
+  if (!linked) await showAsked(asked);
+}
+
+function wireKeys() {
+  byId("solve").addEventListener("click", (event) => event.detail < 2 && start()); // a double click counts once
   addEventListener("keydown", (event) => {
     if (event.key !== "Enter") return;
-    if (event.repeat && event.target.id === "solve") event.preventDefault(); // held down: one wish, too
+    if (event.repeat && event.target.id === "solve") event.preventDefault(); // a key held down counts once, too
     else if (!event.repeat && (event.ctrlKey || event.metaKey)) start();
   });
   addEventListener("hashchange", () => {
     const linked = readAddress(location.hash);
     if (linked) show(linked);
   });
-  const asked = location.hash;
-  const linked = readAddress(asked);
-  show(linked ?? freshState());
-  bundled = await samples().catch(() => bundled);
-  if (linked) listSamples();
-  else if (!/[1-9]/.test(state.puzzle)) show({ ...state, puzzle: samplesOf(state.task)[0]?.puzzle ?? state.puzzle });
-  await showModels();
-  if (!linked) await showAsked(asked);
 }
 
-/** What only the loaded models make known: a link to a task of theirs, or which one to begin with. */
+/** With the loaded models known: a link to a task of theirs, or a task that has a model. */
 async function showAsked(asked) {
   const own = readAddress(asked);
   const [first] = document.querySelectorAll("[name=task]:enabled");
   if (own) show(own);
-  else if (asked.includes("task=")) byId("fault").textContent = "This link holds no puzzle that can be read; here is a sample.";
+  else if (asked.includes("task=")) byId("fault").textContent = "The puzzle of this link cannot be read; this is a sample.";
   else if (first && !document.querySelector("[name=task]:checked:enabled")) show(await beginning(first.value));
 }
 

@@ -1,23 +1,23 @@
-// A run on the screen: it grows while frames arrive, and can be walked back and forth.
+// A run on the screen: it grows while frames arrive, and a slider goes back and forth in it.
 
+import { describe, paintAncestry, readTheme, resampled } from "./ancestry.js";
 import { drawChart, across, figure, makeCharts } from "./charts.js";
-import { difference, paintGrid, paintParticles, tokensOf } from "./cloud.js";
 import { byId, make, plural } from "./dom.js";
-import { describe, paintRiver, readTheme, resampled } from "./river.js";
-import { alone, beside, doubtful, figures, frameWords, verdict, waiting } from "./words.js";
+import { difference, paintGrid, paintParticles, tokensOf } from "./grids.js";
+import { baselineWords, figures, frameWords, singleTrajectory, uncertain, verdict, waiting } from "./verdict.js";
 
 const WHOLE = 6000; // milliseconds that a replay should take at most
 const QUICKEST = 40, SLOWEST = 220; // milliseconds a frame
 
 export class Replay {
-  /** `crowd(run)` is called where somebody wants to see a cloud on the puzzle of this run. */
-  constructor(crowd) {
-    this.crowd = crowd;
-    this.river = figure("Ancestry: a stream for each particle, as wide as its weight",
-      make("canvas", { class: "river", role: "img", "aria-label": "Ancestry" }));
+  /** `runCloud(run)` is called to run a cloud on the puzzle of this run. */
+  constructor(runCloud) {
+    this.runCloud = runCloud;
+    this.ancestry = figure("Ancestry: a band for each particle, as wide as its weight",
+      make("canvas", { class: "ancestry", role: "img", "aria-label": "Ancestry" }));
     this.charts = makeCharts();
-    byId("charts").append(this.river.element, ...this.charts.map((chart) => chart.element));
-    for (const { plot } of [this.river, ...this.charts]) {
+    byId("charts").append(this.ancestry.element, ...this.charts.map((chart) => chart.element));
+    for (const { plot } of [this.ancestry, ...this.charts]) {
       plot.addEventListener("pointerdown", (event) => this.point(event, plot));
       plot.addEventListener("pointermove", (event) => event.buttons && this.point(event, plot));
     }
@@ -34,10 +34,10 @@ export class Replay {
     Object.assign(this, { run, frames: [], at: -1, result: null, baseline: null, stale: false, over: false });
     byId("baseline").hidden = byId("watch").hidden = byId("story").hidden = !run;
     if (!run) return;
-    this.say("card", "Thinking …", [waiting(run)]);
+    this.say("card", "Running …", [waiting(run)]);
     this.count({ evaluations: 0, outer_steps: 0 });
     byId("command").textContent = run.command;
-    byId("baseline-words").textContent = "It runs beside the cloud, for comparison.";
+    byId("baseline-words").textContent = "It runs at the same time, for comparison.";
     byId("slider").max = 1;
     byId("where").textContent = "before the first step";
     byId("particles").replaceChildren();
@@ -57,7 +57,7 @@ export class Replay {
       make("div", {}, make("dt", { text: name }), make("dd", { text: value }))));
   }
 
-  /** One more frame. Unless paused, the replay runs after the frames as they arrive. */
+  /** One more frame. Unless paused, the replay follows the frames as they arrive. */
   add(frame) {
     this.frames.push(frame);
     byId("slider").max = this.frames.length;
@@ -90,21 +90,21 @@ export class Replay {
     return `${title}. ${sentences.join(" ")}`;
   }
 
-  /** A run that ended without a result: what has come of it can still be watched. */
-  breakOff(title) {
+  /** A run that ended without a result; its steps so far can be replayed. */
+  interrupt(title) {
     if (!this.run || this.over) return;
     this.over = true;
     this.pause();
-    this.say("card", title, ["There is no answer. What has come so far can still be watched."]);
+    this.say("card", title, ["There is no answer. The steps so far can be replayed."]);
     byId("baseline").hidden = true;
   }
 
-  /** The way to a cloud where there was none. */
+  /** After a run without a cloud: a button that runs one. */
   more() {
-    const why = alone(this.run, this.result);
+    const why = singleTrajectory(this.run, this.result);
     if (!why) return [];
-    const button = make("button", { type: "button", id: "crowd", text: "Watch 16 of them" });
-    button.addEventListener("click", () => this.crowd(this.run));
+    const button = make("button", { type: "button", id: "run-cloud", text: "Run 16 particles" });
+    button.addEventListener("click", () => this.runCloud(this.run));
     return [make("p", { class: "more" }, `${why} `, button)];
   }
 
@@ -138,7 +138,7 @@ export class Replay {
     byId("play").setAttribute("aria-label", "Play");
   }
 
-  /** Show frame `at`; whoever goes there by hand stops the playing. */
+  /** Show frame `at`; unless `playing`, this pauses the replay. */
   go(at, playing = false) {
     if (!playing && this.frames.length > 1) this.pause();
     this.at = Math.min(Math.max(Number(at), 0), this.frames.length - 1);
@@ -152,7 +152,7 @@ export class Replay {
     this.pointAt(frame);
   }
 
-  /** The answer given: a judge may have chosen a particle that did not lead. */
+  /** The answer of the run: a stopping rule may have chosen a particle that did not lead. */
   get answer() {
     const { leading } = this.frames.at(-1);
     return this.result?.answer ? tokensOf(this.run, this.result.answer, leading) : leading;
@@ -161,36 +161,36 @@ export class Replay {
   /** The grids of one frame. */
   paint(frame) {
     const last = this.result && this.at === this.frames.length - 1;
-    const doubt = new Set(last ? doubtful(this.run, this.result) : []);
+    const doubt = new Set(last ? uncertain(this.run, this.result) : []);
     const tokens = last ? this.answer : frame.leading;
     paintGrid(byId("cloud"), this.run, { tokens, entropy: frame.entropy, doubt });
     byId("cloud").setAttribute("aria-label", `The ${last ? "" : "leading "}answer at ${frameWords(frame)}`);
     paintParticles(byId("particles"), this.run, frame);
   }
 
-  /** What runs over all frames: the river and the charts. */
+  /** The drawings over all frames: the ancestry and the charts. */
   draw() {
     this.stale = false;
     readTheme();
-    paintRiver(this.river.drawing, this.frames);
-    this.river.drawing.setAttribute("aria-label", describe(this.frames));
+    paintAncestry(this.ancestry.drawing, this.frames);
+    this.ancestry.drawing.setAttribute("aria-label", describe(this.frames));
     for (const chart of this.charts) drawChart(chart, this.frames);
-    for (const { cursor, value } of [this.river, ...this.charts]) {
+    for (const { cursor, value } of [this.ancestry, ...this.charts]) {
       cursor.hidden = !this.frames.length;
       if (cursor.hidden) value.textContent = "";
     }
   }
 
-  /** The cursors of the charts, and what each says at this frame. */
+  /** The cursors of the charts, and their values at this frame. */
   pointAt(frame) {
     const left = `${100 * across(this.at, this.frames.length)}%`;
-    for (const { cursor } of [this.river, ...this.charts]) cursor.style.left = left;
+    for (const { cursor } of [this.ancestry, ...this.charts]) cursor.style.left = left;
     for (const chart of this.charts) chart.value.textContent = chart.say(frame);
     const chosen = new Set(frame.ancestors).size;
-    this.river.value.textContent = resampled(frame) ? `${chosen} of ${frame.particles} chosen` : "all go on";
+    this.ancestry.value.textContent = resampled(frame) ? `${chosen} of ${frame.particles} chosen` : "no resampling";
   }
 
-  /** Everything anew: another size, or another theme. */
+  /** Draw everything again, after a change of size or theme. */
   redraw() {
     if (!this.run || !this.frames.length) return;
     this.draw();
@@ -198,16 +198,16 @@ export class Replay {
     this.drawBaseline();
   }
 
-  /** The puzzle, until its run and the cloud's are both done. */
+  /** The puzzle, until both runs are done; then the baseline's answer. */
   drawBaseline() {
     if (!this.baseline || !this.result || this.result.error) {
       return paintGrid(byId("baseline-grid"), this.run, { tokens: tokensOf(this.run, this.run.puzzle) });
     }
     const { tokens } = this.baseline;
     const differs = this.baseline.solved ? new Set() : difference(tokens, this.answer);
-    byId("baseline-words").textContent = beside(this.baseline, this.result, this.answer);
+    byId("baseline-words").textContent = baselineWords(this.baseline, this.result, this.answer);
     byId("baseline-grid").setAttribute("aria-label",
-      this.baseline.solved ? "Its answer, right by the rules" : `Its answer, not right; ${differs.size} cells differ`);
+      this.baseline.solved ? "Its answer, a valid solution" : `Its answer, not a solution; ${differs.size} cells differ`);
     paintGrid(byId("baseline-grid"), this.run, { tokens, differs });
   }
 

@@ -1,10 +1,10 @@
-// The drawing of the empty page: a made-up river, so that one knows what to expect.
+// The drawing of the page before the first run: an invented ancestry, as an example.
 
-import { paintRiver, readTheme } from "./river.js";
+import { paintAncestry, readTheme } from "./ancestry.js";
 
 const PARTICLES = 12, STEPS = 14;
 
-/** Frames that never ran: weights drift apart, and twice the heavy ones are chosen. */
+/** Invented frames: the weights drift apart, and two steps resample. */
 function madeUp() {
   let weights = Array(PARTICLES).fill(1 / PARTICLES);
   return Array.from({ length: STEPS }, (_, step) => {
@@ -30,8 +30,8 @@ function systematic(weights) {
   });
 }
 
-/** Draw it; nothing happens where the canvas is not seen. */
+/** Draw it; does nothing while the canvas is hidden. */
 export function sketch(canvas) {
   readTheme();
-  paintRiver(canvas, madeUp());
+  paintAncestry(canvas, madeUp());
 }

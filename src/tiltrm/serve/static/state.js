@@ -1,24 +1,28 @@
-// The address <-> the state: task, puzzle and settings, so that a link shows the same.
+// The state of the page (task, puzzle, settings), and the address that holds it, so that a link shows the same.
 
 import { TASKS, blankPuzzle, parse } from "./tasks.js";
 
-/** Settings and the methods that have them; what is not set is the method's own. */
-const GUIDED = ["particles", "noise", "beta", "resample_below", "outer_steps", "guide"];
-export const METHODS = {
-  adaptive: [...GUIDED, "rules"],
-  guided: GUIDED,
-  unguided: ["particles", "noise", "outer_steps"],
-  deterministic: ["outer_steps"],
-  ptrm: ["particles", "noise", "outer_steps", "guide"],
-};
-const NUMBERS = new Set(["seed", "particles", "noise", "beta", "resample_below", "outer_steps"]);
+let table = { methods: ["adaptive"], settings: [] };
 
-/** The state of a fresh page, with nothing on the board. */
+/** The seed, which every method has and which is not in the table. */
+export const SEED = {
+  name: "seed", kind: "int", label: "Seed", help: "seed of the noise", least: 0, most: null, choices: [], placeholder: "0",
+};
+
+/** Take over the server's table: {methods, settings: [{name, kind, least, most, choices, label, help, methods}]}. */
+export const learnSettings = (found) => void (table = found);
+export const methods = () => table.methods;
+export const allSettings = () => table.settings;
+
+/** The settings that a method has. */
+export const settingsOf = (method) => table.settings.filter((row) => row.methods.includes(method));
+
+/** The state of a new page, with an empty board. */
 export function freshState(task = "sudoku") {
   return { task, puzzle: blankPuzzle(task), settings: { method: "adaptive", seed: 0 } };
 }
 
-/** The address's hash -> the state; null where it holds none that can be read. */
+/** The address's hash -> the state; null if it holds none that can be read. */
 export function readAddress(hash) {
   const fields = new URLSearchParams(hash.replace(/^#/, ""));
   const task = fields.get("task");
@@ -37,14 +41,20 @@ export function readAddress(hash) {
 /** Names and texts (of an address or a form) -> settings that the chosen method has. */
 export function readSettings(fields) {
   const chosen = fields.get("method");
-  const settings = { method: Object.hasOwn(METHODS, chosen) ? chosen : "adaptive", seed: 0 };
-  for (const name of ["seed", ...METHODS[settings.method]]) {
-    const text = fields.get(name);
-    if (text == null || text === "") continue;
-    const value = NUMBERS.has(name) ? Number(text) : name === "rules" ? text === "true" : text;
-    if (value !== false && (!NUMBERS.has(name) || Number.isFinite(value))) settings[name] = value;
+  const settings = { method: table.methods.includes(chosen) ? chosen : "adaptive", seed: 0 };
+  for (const { name, kind } of [SEED, ...settingsOf(settings.method)]) {
+    const value = readValue(kind, fields.get(name) ?? "");
+    if (value !== undefined) settings[name] = value;
   }
   return settings;
+}
+
+/** The value of a setting; undefined if there is none, or none that can be read. */
+function readValue(kind, text) {
+  if (text === "") return undefined;
+  if (kind === "str") return text;
+  if (kind === "bool") return text === "true" || undefined;
+  return Number.isFinite(Number(text)) ? Number(text) : undefined;
 }
 
 /** The state -> the hash of its address. */

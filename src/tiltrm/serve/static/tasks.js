@@ -1,5 +1,5 @@
-// What the page itself knows of the tasks: reading a puzzle, and what is wrong with one.
-// A puzzle is its text on one line. The server judges again; this is for marking while one types.
+// The tasks on the page: reading a puzzle, and finding errors in it while one types.
+// A puzzle is its text on one line. The server checks it again.
 
 export const TASKS = {
   sudoku: {
@@ -13,7 +13,7 @@ export const TASKS = {
   },
 };
 
-/** Learn the other grids that the server knows, the first of their symbols being the blank; their names. */
+/** Add the other tasks of the server, whose first symbol is the blank; returns their names. */
 export function learn(loaded) {
   const fresh = loaded.filter(({ task, symbols }) => symbols && !Object.hasOwn(TASKS, task));
   for (const { task, side, cells, symbols } of fresh) {
@@ -68,7 +68,7 @@ function parseMaze(text) {
 /** The cells whose clues conflict, and one sentence that says why: {cells: Set, sentence}. */
 export function faults(task, puzzle) {
   if (task === "sudoku") return sudokuFaults(puzzle);
-  return task === "maze" ? mazeFaults(puzzle) : { cells: new Set(), sentence: "" }; // of others the server knows the rules
+  return task === "maze" ? mazeFaults(puzzle) : { cells: new Set(), sentence: "" }; // the server knows the rules of other tasks
 }
 
 function sudokuFaults(puzzle) {
@@ -81,7 +81,7 @@ function sudokuFaults(puzzle) {
       if (digit === ".") continue;
       if (seen.has(digit)) {
         cells.add(cell).add(seen.get(digit));
-        sentence ||= `${digit} stands twice in ${unit}; correct one of them.`;
+        sentence ||= `${digit} occurs twice in ${unit}; correct one of them.`;
       }
       seen.set(digit, cell);
     }
@@ -104,7 +104,7 @@ function mazeFaults(puzzle) {
   const missing = ["S", "G"].filter((mark) => !puzzle.includes(mark));
   const twice = ["S", "G"].find((mark) => puzzle.indexOf(mark) !== puzzle.lastIndexOf(mark));
   const cells = new Set(twice ? [...puzzle.matchAll(twice)].map((match) => match.index) : []);
-  if (twice) return { cells, sentence: `“${twice}” stands more than once; keep one.` };
+  if (twice) return { cells, sentence: `“${twice}” occurs more than once; keep one.` };
   const names = { S: "a start (S)", G: "a goal (G)" };
   const sentence = missing.length ? `The maze still needs ${missing.map((m) => names[m]).join(" and ")}.` : "";
   return { cells, sentence };

@@ -1,11 +1,11 @@
-"""The page when things go otherwise: stops, double clicks, broken lines, odd links, no jumps."""
+"""The page when a run is stopped, fails or is asked for twice; odd links; layout shifts."""
 
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-import tiltrm.serve.replay as replay_file
+from tiltrm.serve import recording
 from tiltrm.tasks import SUDOKU
 
 from . import stub
@@ -14,6 +14,8 @@ from .browser import PHONE, WIDE, Tab, text
 SHIFTED = """() => new Promise(done => new PerformanceObserver(list => done(list.getEntries()
     .filter(shift => !shift.hadRecentInput).reduce((sum, shift) => sum + shift.value, 0)))
     .observe({type: 'layout-shift', buffered: true}) ?? setTimeout(() => done(0), 500))"""
+COUNTED = """['slider', 'figures'].map(id => document.getElementById(id))
+    .map(element => element.max ?? element.textContent)"""
 PICTURE = "document.getElementById('cloud').toDataURL()"
 
 
@@ -51,8 +53,9 @@ def test_a_run_that_is_stopped_can_be_watched(
     page = tab.open(address)
     page.click("#solve")
     step(page, 3)
-    assert text(page, "#verdict-title") == "Thinking …"
-    assert f"Outer steps{page.get_attribute('#slider', 'max')}" in text(page, "#figures")
+    assert text(page, "#verdict-title") == "Running …"
+    frames, figures = page.evaluate(COUNTED)  # at one moment
+    assert f"Outer steps{frames}" in figures
     page.wait_for_timeout(600)  # a click soon after another would count as a double one
     page.click("#solve")
     page.wait_for_selector("#verdict-title:has-text('Stopped')")
@@ -77,7 +80,7 @@ def test_a_second_run_shows_nothing_of_the_first(
     first = page.evaluate(PICTURE)
     monkeypatch.setattr(stub.Handler, "pause", 2.0)
     page.click("#solve")
-    page.wait_for_selector("#verdict-title:has-text('Thinking')")
+    page.wait_for_selector("#verdict-title:has-text('Running')")
     assert text(page, "#where") == "before the first step"
     assert text(page, "#status") == "Waiting for the first step …"
     assert page.evaluate(PICTURE) != first
@@ -88,7 +91,7 @@ def test_a_second_run_shows_nothing_of_the_first(
 
 
 @pytest.mark.parametrize("how", ["double click", "held down"])
-def test_a_wish_made_twice_is_one(
+def test_a_double_click_starts_one_run(
     tab: Tab, address: str, monkeypatch: pytest.MonkeyPatch, how: str
 ) -> None:
     monkeypatch.setattr(stub.Handler, "pause", 0.02)
@@ -105,14 +108,14 @@ def test_a_wish_made_twice_is_one(
     assert len(stub.Handler.bodies) == before + 1
 
 
-def test_a_line_that_breaks_is_said(
+def test_a_closed_connection_is_reported(
     tab: Tab, address: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(stub.Handler, "most", 5)
     page = tab.open(address)
     page.click("#solve")
-    page.wait_for_selector("#trouble:has-text('broke off before its end')")
-    assert text(page, "#verdict-title") == "Broken off"
+    page.wait_for_selector("#trouble:has-text('closed before the end of the run')")
+    assert text(page, "#verdict-title") == "Interrupted"
     assert text(page, "#solve") == "Solve and watch"
     monkeypatch.setattr(stub.Handler, "most", None)
     tab.solve()
@@ -120,19 +123,19 @@ def test_a_line_that_breaks_is_said(
     assert text(page, "#trouble") == ""
 
 
-def test_where_one_was_enough_a_cloud_is_one_click_away(
+def test_after_a_single_trajectory_a_cloud_is_one_click_away(
     tab: Tab, address: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(stub.Handler, "particles", 1)
     page = tab.open(address, "#task=sudoku&seed=7")
     tab.solve()
-    assert "One train of thought was enough" in text(page, "#words")
+    assert "One trajectory was enough" in text(page, "#words")
     link, first = page.url, stub.Handler.bodies[-1]
     monkeypatch.setattr(stub.Handler, "particles", 16)
-    page.click("#crowd")
+    page.click("#run-cloud")
     tab.settle()
     assert stub.Handler.bodies[-1] == {**first, "method": "guided", "outer_steps": 16}
-    assert page.locator("#crowd").count() == 0
+    assert page.locator("#run-cloud").count() == 0
     assert page.url == link  # what was set stays set
 
 
@@ -148,7 +151,7 @@ def test_no_link_breaks_the_page(tab: Tab, address: str, link: str) -> None:
     assert (body["task"], body["method"]) == ("sudoku", "adaptive")
 
 
-def test_the_last_frame_shows_the_answer_that_was_given(tab: Tab, tmp_path: Path) -> None:
+def test_the_last_frame_shows_the_final_answer(tab: Tab, tmp_path: Path) -> None:
     """The halting head may choose a particle that does not lead."""
     puzzle, answer = (part.tolist() for part in SUDOKU.generate(3))
     made = stub.replay(SUDOKU, puzzle, answer)
@@ -156,14 +159,14 @@ def test_the_last_frame_shows_the_answer_that_was_given(tab: Tab, tmp_path: Path
     for name, leading in (("led", answer), ("chosen", made["baseline"]["tokens"])):
         made["steps"][-1]["leading"] = leading
         file = tmp_path / f"{name}.html"
-        file.write_text(replay_file.page(made), "utf-8")
+        file.write_text(recording.page(made), "utf-8")
         pictures.append(tab.open(file.as_uri()).evaluate(PICTURE))
     assert pictures[0] == pictures[1]
     made["result"] |= {"answer": None, "abstained": True}  # withheld: the cloud as it was
-    file.write_text(replay_file.page(made), "utf-8")
+    file.write_text(recording.page(made), "utf-8")
     page = tab.open(file.as_uri())
     assert page.evaluate(PICTURE) != pictures[0]
-    assert not page.is_visible("#crowd")
+    assert not page.is_visible("#run-cloud")
 
 
 def test_too_few_clues_are_named(tab: Tab, address: str) -> None:

@@ -1,10 +1,10 @@
-// Grids that show and are not typed on: the cloud's, the particles', the deterministic run's.
+// Grids that are shown and not typed on: the cloud's, the particles', the deterministic run's.
 
 import { colour, make, pen, percent } from "./dom.js";
 
 /**
- * Draw one grid. `run` is the start event; `tokens` what to write; and by choice
- * `entropy` (warm where disputed), `differs` (cells to tint), `doubt` (cells to ring).
+ * Draw one grid. `run` is the start event, `tokens` its content; optional are
+ * `entropy` (shade of each cell), `differs` (cells to tint), `doubt` (cells to outline).
  */
 export function paintGrid(canvas, run, { tokens, entropy, differs, doubt }) {
   const sheet = pen(canvas);
@@ -17,28 +17,28 @@ export function paintGrid(canvas, run, { tokens, entropy, differs, doubt }) {
   const blank = run.symbols[1]; // of every task but the maze
   const inks = Object.fromEntries(
     ["ink", "answer", "doubt", "wrong", "wall", "route", "start", "goal", "sheet"].map((name) => [name, colour(name)]));
-  const least = entropy ? surest(entropy) : 0;
+  const least = entropy ? lowest(entropy) : 0;
   for (let cell = 0; cell < run.cells; cell++) {
     const box = { x: (cell % run.side) * size, y: Math.floor(cell / run.side) * size, size };
-    if (entropy && !run.given[cell]) wash(context, box, inks.doubt, warmth(entropy[cell], least));
-    if (differs?.has(cell)) wash(context, box, inks.wrong, 0.3);
+    if (entropy && !run.given[cell]) tint(context, box, inks.doubt, shade(entropy[cell], least));
+    if (differs?.has(cell)) tint(context, box, inks.wrong, 0.3);
     write(context, box, { token: tokens[cell], given: run.given[cell], symbol: run.symbols[tokens[cell]] ?? "", blank, inks });
-    if (doubt?.has(cell)) ring(context, box, inks.wrong);
+    if (doubt?.has(cell)) outline(context, box, inks.wrong);
   }
   if (run.task === "maze") return;
-  rules(context, width, run.side, run.task.startsWith("sudoku") ? Math.sqrt(run.side) : run.side);
+  gridLines(context, width, run.side, run.task.startsWith("sudoku") ? Math.sqrt(run.side) : run.side);
 }
 
 /**
- * The entropy of the surest cell. A model trained with smoothed labels is never quite sure, so what
- * counts is the entropy above it.
+ * The lowest entropy of all cells. A model trained with smoothed labels never reaches 0, so cells
+ * are shaded by their entropy above it.
  */
-export const surest = (entropy) => Math.min(...entropy);
+export const lowest = (entropy) => Math.min(...entropy);
 
-/** How warm a cell is; the exponent lets a small dispute be seen. */
-const warmth = (entropy, least) => 0.85 * ((entropy - least) / Math.max(1 - least, 1e-6)) ** 0.7;
+/** The shade of a cell; the exponent makes small entropies visible. */
+const shade = (entropy, least) => 0.85 * ((entropy - least) / Math.max(1 - least, 1e-6)) ** 0.7;
 
-function wash(context, { x, y, size }, ink, strength) {
+function tint(context, { x, y, size }, ink, strength) {
   if (strength < 0.01) return;
   context.globalAlpha = strength;
   context.fillStyle = ink;
@@ -46,7 +46,7 @@ function wash(context, { x, y, size }, ink, strength) {
   context.globalAlpha = 1;
 }
 
-function ring(context, { x, y, size }, ink) {
+function outline(context, { x, y, size }, ink) {
   context.strokeStyle = ink;
   context.lineWidth = Math.max(1.5, size / 18);
   context.strokeRect(x + size * 0.08, y + size * 0.08, size * 0.84, size * 0.84);
@@ -81,7 +81,7 @@ function mazeCell(context, { x, y, size }, { symbol, inks }) {
 }
 
 /** The lines of a grid, those between the boxes of a Sudoku heavier. */
-function rules(context, width, side, box) {
+function gridLines(context, width, side, box) {
   for (const heavy of [false, true]) {
     context.strokeStyle = colour(heavy ? "rule" : "hair");
     context.lineWidth = heavy ? Math.max(1, width / 260) : 0.75;

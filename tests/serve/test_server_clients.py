@@ -1,4 +1,4 @@
-"""How the server treats its clients: names, methods, the silent, those who leave, and its end."""
+"""Clients of the server: host names, methods, idle connections, disconnects, signals."""
 
 import json
 import logging
@@ -20,13 +20,15 @@ pytest.importorskip("prometheus_client", reason="the extra [serve] is not instal
 from tiltrm.errors import SettingsError
 from tiltrm.explore.plan import Adaptive, Stage
 from tiltrm.model.trm import TRM
-from tiltrm.serve import diagnosis, stepper
-from tiltrm.serve.desk import Desk
+from tiltrm.serve import handler, runner
 from tiltrm.serve.engine import Engine
 from tiltrm.serve.guard import own_names
-from tiltrm.serve.limits import Limits, Refusal
-from tiltrm.serve.protocol import Protocol
-from tiltrm.serve.tracks import Host, track
+from tiltrm.serve.handler import RequestHandler
+from tiltrm.serve.recording import Recording
+from tiltrm.serve.requests import Limits, Refusal
+from tiltrm.serve.scheduler import LoadedModel, shared_search
+from tiltrm.serve.server import IdleTimeoutProtocol
+from tiltrm.solving import solve_texts
 from tiltrm.tasks import SUDOKU, Sudoku
 
 from .service import Service, request_of, serving
@@ -94,8 +96,8 @@ def test_every_loopback_address_has_its_own_names_only() -> None:
     assert own_names("example.org", "192.0.2.1") is None
 
 
-def test_who_asks_nothing_is_hung_up_on(toy: TRM, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(Protocol, "seconds", 0.4)
+def test_idle_connections_are_closed(toy: TRM, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(IdleTimeoutProtocol, "seconds", 0.4)
     again = b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n"
 
     def whole(line: socket.socket) -> bytes:
@@ -123,7 +125,7 @@ def test_who_asks_nothing_is_hung_up_on(toy: TRM, monkeypatch: pytest.MonkeyPatc
             assert service.engine.held == 1
 
 
-def test_who_leaves_a_stream_takes_the_puzzles_along(toy: TRM) -> None:
+def test_a_disconnected_stream_drops_its_puzzles(toy: TRM) -> None:
     with serving(toy, streams=1) as service:
         body = {"puzzles": [PUZZLE], "baseline": True, **SLOW}
         with service.raw(request_of(body).replace(b"/v1/solve", b"/v1/solve/stream")) as line:
@@ -135,10 +137,10 @@ def test_who_leaves_a_stream_takes_the_puzzles_along(toy: TRM) -> None:
         assert service.ask("/v1/solve/stream", quick)[0] == 200
 
 
-def test_who_leaves_before_the_first_step_frees_the_place(
+def test_a_disconnect_before_the_first_step_frees_the_place(
     toy: TRM, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setitem(stepper.UNDER_WAY, "cpu", 1)
+    monkeypatch.setitem(runner.MOST_RUNNING, "cpu", 1)
     body = {"puzzles": [PUZZLE], **SLOW}
     with serving(toy, queue=2) as service, service.raw(request_of(body)):
         service.until(held=1)
@@ -165,17 +167,17 @@ def test_seconds_are_shares_of_the_time_that_passed(service: Service) -> None:
 
 
 def test_a_task_finds_its_model_among_several(toy: TRM) -> None:
-    device, engine = torch.device("cpu"), Engine(torch.device("cpu"), 1)
+    engine = Engine(torch.device("cpu"), 1)
     other: Any = SimpleNamespace(cells=81, vocabulary=11, task="sudoku")
-    hosts = [
-        Host("first", other, SUDOKU, device, 1, 1, 1), Host("second", toy, TASK, device, 1, 1, 1)
+    models = [
+        LoadedModel("first", other, SUDOKU, 1, 1), LoadedModel("second", toy, TASK, 1, 1)
     ]  # fmt: skip
-    desk = Desk(engine, hosts, Limits())
-    assert [desk.host(None, task)[0].name for task in (None, "sudoku", "sudoku4")] == [
+    requests = RequestHandler(engine, models, Limits())
+    assert [requests.find(None, task)[0].name for task in (None, "sudoku", "sudoku4")] == [
         "first", "first", "second"
     ]  # fmt: skip
     with pytest.raises(Refusal, match="expected a model for sudoku4"):
-        desk.host("first", "sudoku4")
+        requests.find("first", "sudoku4")
     engine.close()
 
 
@@ -210,7 +212,7 @@ def test_a_diagnosis_ends_with_its_client_and_its_time(
     body = {"puzzles": [PUZZLE], "task": "sudoku4"}
     with serving(toy) as service:
         endless = Endless()
-        monkeypatch.setattr(diagnosis, "diagnose", endless)
+        monkeypatch.setattr(handler, "diagnose", endless)
         with service.raw(request_of(body).replace(b"/v1/solve", b"/v1/diagnose")):
             assert endless.begun.wait(10)
             assert service.ask("/v1/diagnose", body)[0] == 429
@@ -219,7 +221,7 @@ def test_a_diagnosis_ends_with_its_client_and_its_time(
         monkeypatch.undo()
         assert service.ask("/v1/diagnose", body)[0] == 200
     with serving(toy, seconds=0.3) as service:
-        monkeypatch.setattr(diagnosis, "diagnose", endless)
+        monkeypatch.setattr(handler, "diagnose", endless)
         assert service.ask("/v1/diagnose", body)[0] == 504
 
 
@@ -235,13 +237,13 @@ def test_a_diagnosis_that_fails_says_so_and_frees_its_place(
         raise error
 
     body = {"puzzles": [PUZZLE], "task": "sudoku4"}
-    monkeypatch.setattr(diagnosis, "diagnose", fail)
+    monkeypatch.setattr(handler, "diagnose", fail)
     for _ in range(2):
         status, _, found = service.ask("/v1/diagnose", body)
         assert (status, found) == (500, {"error": said})
 
 
-def test_the_first_signal_says_what_is_waited_for(
+def test_the_first_signal_says_what_is_still_open(
     toy: TRM, caplog: pytest.LogCaptureFixture
 ) -> None:
     settings = {"method": "guided", "particles": 32, "outer_steps": 150}
@@ -251,20 +253,38 @@ def test_the_first_signal_says_what_is_waited_for(
         with caplog.at_level(logging.WARNING, "tiltrm.serve"):
             service.server.handle_exit(15, None)
         assert asked.result(30)[0] == 200
-    assert "1 requests are still answered; a second signal ends it" in caplog.text
+    assert "closing after 1 open requests; a second signal ends it at once" in caplog.text
 
 
-@pytest.mark.parametrize(("turned", "kept"), [(False, 1), (True, 0)])
-def test_a_stream_says_who_is_fresh(
-    toy: TRM, monkeypatch: pytest.MonkeyPatch, turned: bool, kept: int
+def test_frames_do_not_ask_the_halting_head_again(stubborn: Any) -> None:
+    calls = []
+
+    class Counted(stubborn):  # type: ignore[misc]
+        def halt_logit(self, answer: Any) -> Any:
+            calls.append(len(answer))
+            return super().halt_logit(answer)
+
+    model = Counted(TASK.encode("1234341221434321"), halt=-5.0)
+    given: dict[str, Any] = {"method": "guided", "seed": 0, "outer_steps": 4, "particles": 3}
+    solve_texts(model, [PUZZLE], **given)
+    unwatched = len(calls)
+    recording = Recording(model, TASK, given, None)
+    solve_texts(model, [PUZZLE], watch=recording, **given)
+    assert len(recording.steps) == 4
+    assert len(calls) == 2 * unwatched
+
+
+@pytest.mark.parametrize(("symmetric_views", "kept"), [(False, 1), (True, 0)])
+def test_a_stream_says_which_particles_are_fresh(
+    toy: TRM, monkeypatch: pytest.MonkeyPatch, symmetric_views: bool, kept: int
 ) -> None:
-    """Where trajectories are turned, a stage begins with none of the last one's."""
-    plan = Adaptive((Stage(1, 2), Stage(4, 2)), symmetric_views=turned)
-    monkeypatch.setattr("tiltrm.recipe.default_plan", lambda *_, **__: plan)
-    track.cache_clear()
+    """In a plan with symmetric views, a stage keeps no particle of the one before."""
+    plan = Adaptive((Stage(1, 2), Stage(4, 2)), symmetric_views=symmetric_views)
+    monkeypatch.setattr("tiltrm.solving.methods.default_plan", lambda *_, **__: plan)
+    shared_search.cache_clear()
     with serving(toy) as service:
         text = service.ask("/v1/solve/stream", {"puzzles": [PUZZLE], "task": "sudoku4"})[2]
-    track.cache_clear()
+    shared_search.cache_clear()
     assert [step["fresh"] for step in frames_of(text)] == [
         *[[True]] * 2, *[[slot >= kept for slot in range(4)]] * 2
     ]  # fmt: skip

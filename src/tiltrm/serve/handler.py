@@ -1,0 +1,198 @@
+"""The handler between routes and engine: it submits puzzles, waits for results, and abandons."""
+
+import asyncio
+import json
+import threading
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Any, ParamSpec
+
+from fastapi import Request
+from torch import Tensor
+
+from tiltrm.diagnose import SMALL, DiagnosisReport, diagnose
+from tiltrm.errors import PuzzleError, SettingsError, TiltrmError
+from tiltrm.explore.result import SearchResult
+from tiltrm.serve.engine import ClosingError, Engine, FullError
+from tiltrm.serve.requests import DiagnoseRequest, Limits, Refusal, SearchRequest, SolveRequest
+from tiltrm.serve.runner import LOG, PendingPuzzle, PendingRequest, ReadResult
+from tiltrm.serve.scheduler import LoadedModel, SharedSearch, shared_search
+from tiltrm.solving import PuzzleRecord, exploration_for, task_of
+from tiltrm.solving.call import read_texts
+from tiltrm.solving.solution import puzzle_record
+from tiltrm.tasks import Task
+
+LATE = "expected to finish within {:g} s and did not; send fewer puzzles or smaller settings"
+Arguments = ParamSpec("Arguments")
+
+
+class AbandonedError(Exception):
+    """No client waits for the report any more."""
+
+
+class RequestHandler:
+    """The engine, the loaded models and the limits that all routes share."""
+
+    def __init__(self, engine: Engine, models: Sequence[LoadedModel], limits: Limits) -> None:
+        self.engine, self.limits = engine, limits
+        self.models = {loaded.name: loaded for loaded in models}
+        self.streams = 0
+        self._diagnosing = False
+
+    def find(self, model: str | None, task: str | None) -> tuple[LoadedModel, Task]:
+        """The loaded model and the task of a request; raises Refusal.
+
+        Without a model, the first loaded one for the task is taken.
+        """
+        if model is not None and model not in self.models:
+            raise Refusal(422, f"model must be one of {', '.join(self.models)}")
+        named = [self.models[model]] if model is not None else list(self.models.values())
+        fitting = [loaded for loaded in named if task in (None, loaded.task.name)]
+        found = (fitting or named)[0]
+        try:
+            return found, task_of(found.model, task or found.task)
+        except SettingsError as error:
+            raise Refusal(422, str(error)) from None
+
+    def search(self, body: SearchRequest) -> SharedSearch:
+        """The search of a request's settings; raises Refusal."""
+        loaded, _ = self.find(body.model, body.task)
+        settings = {"method": body.method, **body.given()}
+        try:
+            return shared_search(loaded, body.task, tuple(sorted(settings.items())))
+        except SettingsError as error:
+            raise Refusal(422, str(error)) from None
+
+    def submit(self, puzzles: Sequence[PendingPuzzle]) -> None:
+        """Hand puzzles to the engine; raises Refusal."""
+        try:
+            self.engine.submit(puzzles)
+        except FullError as full:
+            sentence = "the queue is full; try again later"
+            raise Refusal(429, sentence, retry_after=str(full.seconds)) from None
+        except ClosingError:
+            raise closing() from None
+
+    async def solve(self, request: Request, body: SolveRequest) -> list[PuzzleRecord]:
+        """The records of all puzzles, in their order; raises Refusal."""
+        if len(body.puzzles) > self.engine.queue:
+            raise Refusal(422, f"puzzles: expected at most {self.engine.queue} in one request")
+        shared = self.search(body)
+        records, good = read_texts(shared.task, body.puzzles)
+        if good:
+            done = asyncio.Event()
+            pending = PendingRequest(len(good), from_thread(done.set))
+            self.submit([
+                PendingPuzzle(
+                    shared, tokens, body.seed, pending, index,
+                    record_reader(shared.task, tokens, body.abstain),
+                )
+                for index, tokens in enumerate(good.values())
+            ])  # fmt: skip
+            await self._wait(request, pending, done)
+            for place, outcome in zip(good, pending.outcomes, strict=True):
+                records[place] = outcome
+        return [found for found in records if found is not None]
+
+    async def diagnose(self, request: Request, body: DiagnoseRequest) -> Any:
+        """The report of `tiltrm.diagnose` as a dictionary; raises Refusal.
+
+        It runs beside the engine, one diagnosis at a time.
+        """
+        loaded, task = self.find(body.model, body.task)
+        try:
+            tokens = task.encode_all(body.puzzles)
+            labels = None
+            if body.answers is not None:
+                if len(body.answers) != len(body.puzzles):
+                    raise Refusal(422, "answers: expected one for each puzzle")
+                labels = task.encode_all(body.answers, answer=True)
+        except PuzzleError as error:
+            raise Refusal(422, str(error)) from None
+        if self._diagnosing:
+            raise Refusal(429, "another diagnosis is running; try again later", retry_after="5")
+        self._diagnosing = True
+        done = asyncio.Event()
+        pending = PendingRequest(1, from_thread(done.set))
+        work = partial(
+            diagnose, loaded.model, tokens, labels, task=task,
+            settings=exploration_for("guided", task, SMALL), seed=body.seed,
+        )  # fmt: skip
+        # A daemon thread, not one of the loop's, so that the process can end before it does.
+        threading.Thread(target=self._run_diagnosis, args=(work, pending), daemon=True).start()
+        await self._wait(request, pending, done)
+        return json.loads(pending.outcomes[0].as_json())
+
+    def _run_diagnosis(self, work: Callable[..., DiagnosisReport], pending: PendingRequest) -> None:
+        """Run it until it is done or its client is gone."""
+
+        def progress(done: int, total: int) -> None:
+            if not pending.wanted:
+                raise AbandonedError
+
+        report, failed = None, None
+        try:
+            report = work(progress=progress)
+        except Exception as error:
+            failed = error
+            if not isinstance(error, TiltrmError | AbandonedError):
+                LOG.exception("a diagnosis failed")
+        self._diagnosing = False
+        pending.put(0, report, failed)
+
+    async def _wait(self, request: Request, pending: PendingRequest, done: asyncio.Event) -> None:
+        """Wait for the outcomes while the client is connected; raises Refusal."""
+        finished = asyncio.ensure_future(done.wait())
+        gone = asyncio.ensure_future(_disconnected(request))
+        try:
+            await asyncio.wait(
+                (finished, gone), timeout=self.limits.seconds,
+                return_when=asyncio.FIRST_COMPLETED,
+            )  # fmt: skip
+            if pending.error is not None:
+                raise failure(pending.error)
+            if not done.is_set():
+                raise Refusal(504, LATE.format(self.limits.seconds))
+        finally:
+            self.engine.abandon(pending)
+            finished.cancel()
+            gone.cancel()
+
+
+def record_reader(task: Task, tokens: Tensor, abstain: float | None) -> ReadResult:
+    """A function that makes the record of a finished puzzle."""
+
+    def read(found: SearchResult, row: int, seconds: float) -> PuzzleRecord:
+        rate = seconds / int(found.evaluations[row])
+        return puzzle_record(task, tokens, found, row, rate, abstain)
+
+    return read
+
+
+def failure(error: BaseException) -> Refusal:
+    """The answer to a request that failed. Only errors meant for users show their sentence."""
+    if isinstance(error, TiltrmError):
+        return Refusal(500, str(error))
+    return Refusal(500, "internal error")
+
+
+def closing() -> Refusal:
+    """The answer of a server that accepts nothing new."""
+    return Refusal(503, "the server is closing", retry_after="5", connection="close")
+
+
+def from_thread(call: Callable[Arguments, None]) -> Callable[Arguments, None]:
+    """The same call for use in any thread; the event loop that runs now makes it."""
+    loop = asyncio.get_running_loop()
+
+    def later(*args: Arguments.args, **kwargs: Arguments.kwargs) -> None:
+        if not loop.is_closed():
+            loop.call_soon_threadsafe(lambda: call(*args, **kwargs))
+
+    return later
+
+
+async def _disconnected(request: Request) -> None:
+    """Returns once the client has disconnected; the body must have been read."""
+    while (await request.receive())["type"] != "http.disconnect":
+        pass

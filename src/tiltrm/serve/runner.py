@@ -1,0 +1,238 @@
+"""Stepping the accepted puzzles: they join batches, are stepped, shown, and finish or fail.
+
+All of this belongs to the engine's thread. A step that raises is tried again in halves, so that a
+puzzle on which a model fails does not fail the others of its batch.
+"""
+
+import logging
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from itertools import count
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from tiltrm.explore.batching import free_memory, out_of_memory, too_small
+from tiltrm.explore.cloud import StepInfo, make_problem
+from tiltrm.explore.keys import derive, puzzle_keys
+from tiltrm.explore.result import SearchResult
+from tiltrm.explore.search import Batch, Finished, StepResult
+from tiltrm.serve.frames import FrameBuilder
+from tiltrm.serve.scheduler import Scheduler, SharedSearch, WaitingBatch
+
+LOG = logging.getLogger("tiltrm.serve")
+MOST_RUNNING = {"cpu": 256, "cuda": 8192}  # puzzles in batches at once
+MEMORY_SHARE = 0.25  # of the free memory, for clouds
+MOST_MEMORY = {"cpu": 1 << 30, "cuda": 1 << 40}  # bytes for clouds
+
+ReadResult = Callable[[SearchResult, int, float], Any]  # (result, row, seconds) -> outcome
+
+
+class PendingRequest:
+    """The outcomes of a request's puzzles, in their order.
+
+    `done` is called once, in any thread: after the last outcome or after the first error.
+    """
+
+    def __init__(self, puzzles: int, done: Callable[[], None]) -> None:
+        self.outcomes: list[Any] = [None] * puzzles
+        self.error: BaseException | None = None
+        self.wanted = True  # a client still waits for it
+        self._left = puzzles
+        self._done = done
+        self._lock = threading.Lock()
+
+    def put(self, index: int, outcome: Any, error: BaseException | None = None) -> None:
+        """Store one outcome."""
+        with self._lock:
+            self.outcomes[index] = outcome
+            self._left -= 1
+            last = self._left == 0
+            first = error is not None and self.error is None
+            self.error = self.error or error
+            call = first or (last and self.error is None)
+        if call:
+            self._done()
+
+
+@dataclass(eq=False)
+class PendingPuzzle:
+    """One puzzle of a request."""
+
+    shared: SharedSearch
+    tokens: Tensor  # (cell,)
+    seed: int
+    request: PendingRequest
+    index: int  # in its request
+    read: ReadResult
+    frames: FrameBuilder | None = None
+    show: Callable[[dict[str, Any]], None] | None = None  # called with every frame
+    seconds: float = 0.0  # its share of the time of its steps
+
+    def put(self, outcome: Any, error: BaseException | None = None) -> None:
+        """Store the outcome in the request."""
+        self.request.put(self.index, outcome, error)
+
+
+@dataclass
+class Counts:
+    """Totals since the start."""
+
+    solved: int = 0
+    failed: int = 0
+    abandoned: int = 0
+    evaluations: int = 0
+    batches: int = 0  # outer steps of batches
+    trajectories: int = 0  # stepped in these batches
+    busy: float = 0.0  # seconds
+
+
+class BatchRunner:
+    """Runs the accepted puzzles of one device; `removed` is called for each that ends."""
+
+    def __init__(self, device: torch.device, removed: Callable[[], None]) -> None:
+        self.device = device
+        self.counts = Counts()
+        memory = min(MOST_MEMORY[device.type], int(MEMORY_SHARE * free_memory(device)))
+        self.scheduler = Scheduler(memory)
+        self._removed = removed
+        self._puzzles: dict[int, PendingPuzzle] = {}
+        self._numbers = count()
+
+    @property
+    def free(self) -> int:
+        """Puzzles that can be added now."""
+        return MOST_RUNNING[self.device.type] - len(self._puzzles)
+
+    @property
+    def idle(self) -> bool:
+        """Whether there is nothing to step."""
+        return not self._puzzles
+
+    def add(self, puzzles: list[PendingPuzzle]) -> None:
+        """Begin these puzzles: one new batch for each search."""
+        by_search: dict[SharedSearch, dict[int, PendingPuzzle]] = {}
+        for puzzle in puzzles:
+            number = next(self._numbers)
+            self._puzzles[number] = puzzle
+            by_search.setdefault(puzzle.shared, {})[number] = puzzle
+        for shared, some in by_search.items():
+            self._embed(shared, some)
+
+    def step(self) -> None:
+        """One outer step of one batch."""
+        begun = time.perf_counter()
+        batch = self._drop_abandoned(self.scheduler.take())
+        if batch is not None:
+            self._advance(batch)
+        self.counts.batches += 1
+        self.counts.busy += time.perf_counter() - begun
+
+    def fail_all(self, error: Exception) -> None:
+        """Fail every puzzle and start with no batches."""
+        self.scheduler.batches.clear()
+        for number in list(self._puzzles):
+            self._fail(number, error)
+
+    def _embed(self, shared: SharedSearch, puzzles: dict[int, PendingPuzzle]) -> None:
+        try:
+            tokens = torch.stack([puzzle.tokens for puzzle in puzzles.values()]).to(self.device)
+            seeds = torch.tensor([puzzle.seed for puzzle in puzzles.values()], device=self.device)
+            problem = make_problem(shared.loaded.model, tokens, 1)
+            problem = problem._replace(keys=derive(puzzle_keys(tokens), seeds))
+        except Exception as error:
+            if len(puzzles) == 1:
+                LOG.error("a puzzle could not be embedded", exc_info=error)
+                self._fail(next(iter(puzzles)), error)
+                return
+            for number, puzzle in puzzles.items():
+                self._embed(shared, {number: puzzle})
+            return
+        ids = torch.tensor(list(puzzles), device=self.device)
+        self.scheduler.batches.append(WaitingBatch(shared, Batch(ids, problem)))
+
+    def _drop_abandoned(self, batch: WaitingBatch) -> WaitingBatch | None:
+        """The batch without the puzzles that no client waits for; None if none is left."""
+        numbers = batch.batch.ids.tolist()
+        wanted = [self._puzzles[number].request.wanted for number in numbers]
+        for number, keep in zip(numbers, wanted, strict=True):
+            if not keep:
+                self._remove(number)
+                self.counts.abandoned += 1
+        if all(wanted):
+            return batch
+        return batch.part(torch.tensor(wanted, device=self.device)) if any(wanted) else None
+
+    def _advance(self, batch: WaitingBatch) -> None:
+        """One step and its results; where it raises, the same in halves."""
+        begun = time.perf_counter()
+        rows = len(batch) * batch.particles
+        try:
+            result = batch.shared.search.advance(batch.batch)
+        except Exception as error:
+            failure = error
+        else:
+            self.counts.trajectories += rows
+            self._distribute(batch, result, time.perf_counter() - begun)
+            return
+        # Outside the handler, so that the failed step's tensors are freed before the next attempt.
+        if out_of_memory(failure):
+            self.scheduler.limit_rows(batch.shared.loaded, rows // 2)
+            if torch.cuda.is_available():
+                torch.cuda.empty_cache()
+        if len(batch) == 1:
+            LOG.error("a puzzle could not be stepped", exc_info=failure)
+            self._fail(batch.first, too_small() if out_of_memory(failure) else failure)
+            return
+        del failure
+        half = len(batch) // 2
+        for part in (slice(half), slice(half, None)):
+            self._advance(batch.part(part))
+
+    def _distribute(self, batch: WaitingBatch, result: StepResult, seconds: float) -> None:
+        """Share out the time, show the step, deliver the finished, keep the others."""
+        numbers = batch.batch.ids.tolist()
+        for row, number in enumerate(numbers):
+            puzzle = self._puzzles[number]
+            puzzle.seconds += seconds / len(numbers)
+            _show(puzzle, result.info, row)
+        for finished in result.finished:
+            self._deliver(finished)
+        if result.rest is not None:
+            self.scheduler.batches.append(WaitingBatch(batch.shared, result.rest))
+
+    def _deliver(self, finished: Finished) -> None:
+        reasons = (finished.decided_by,) * len(finished.ids)
+        found = SearchResult(**finished.columns, decided_by=reasons)
+        for row, number in enumerate(finished.ids.tolist()):
+            puzzle = self._remove(number)
+            self.counts.solved += 1
+            self.counts.evaluations += int(found.evaluations[row])
+            try:
+                puzzle.put(puzzle.read(found, row, puzzle.seconds))
+            except Exception as error:
+                LOG.exception("a result could not be read")
+                puzzle.put(None, error)
+
+    def _remove(self, number: int) -> PendingPuzzle:
+        puzzle = self._puzzles.pop(number)
+        self._removed()
+        return puzzle
+
+    def _fail(self, number: int, error: Exception) -> None:
+        self.counts.failed += 1
+        self._remove(number).put(None, error)
+
+
+def _show(puzzle: PendingPuzzle, info: StepInfo, row: int) -> None:
+    """Send a frame to the puzzle's client. An error here must not stop the others' steps."""
+    if puzzle.frames is None or puzzle.show is None:
+        return
+    try:
+        puzzle.show(puzzle.frames.frame(info, row))
+    except Exception:
+        LOG.exception("a step could not be shown")
+        puzzle.frames = None

@@ -1,0 +1,185 @@
+"""Batches between two steps: which puzzles step together, and which batch is next.
+
+Puzzles with the same model and settings share a `SharedSearch`, and their batches are joined
+whenever they have taken the same steps. Steps go in turn to the batch with the lowest cost so far,
+so that easy puzzles are fast and new ones catch up, and to the oldest batch, so that none starves.
+Proved by tests/serve/test_scheduler.py.
+"""
+
+from dataclasses import dataclass
+from functools import cached_property, lru_cache
+from typing import Any
+
+import torch
+
+from tiltrm.explore.batching import chunk_size
+from tiltrm.explore.cloud import Cloud
+from tiltrm.explore.search import Batch, StagedSearch
+from tiltrm.model.base import RecursiveModel, State
+from tiltrm.serve.frames import baseline_search
+from tiltrm.solving import build_search, task_of
+from tiltrm.tasks import Task
+
+
+@dataclass(frozen=True, eq=False)
+class LoadedModel:
+    """A model that requests can name, and how much of it fits."""
+
+    name: str
+    model: RecursiveModel
+    task: Task
+    rows: int  # trajectories to step at once
+    trajectory_bytes: int  # of one trajectory in a cloud, at most
+
+
+def load_model(
+    name: str, model: RecursiveModel, task: Task, device: torch.device, threads: int
+) -> LoadedModel:
+    """Measure a model that is on this device; `threads` step it where that is a CPU."""
+    with torch.inference_mode():
+        inputs = model.embed(torch.ones(1, task.cells, dtype=torch.uint8, device=device))
+    size = 3 * inputs[0].numel() * inputs.element_size()  # answer, latent, and the particle's view
+    return LoadedModel(name, model, task, chunk_size(inputs, 1, threads), size)
+
+
+@dataclass(frozen=True, eq=False)
+class SharedSearch:
+    """The search of one loaded model with one combination of settings."""
+
+    loaded: LoadedModel
+    task: Task
+    search: StagedSearch
+
+
+@lru_cache(maxsize=64)
+def shared_search(
+    loaded: LoadedModel, task: str | None, settings: tuple[tuple[str, Any], ...]
+) -> SharedSearch:
+    """The search of these arguments of `build_search`, sorted by name; raises SettingsError.
+
+    Equal arguments give the same object, so that their puzzles share batches.
+    """
+    own = task_of(loaded.model, task or loaded.task)
+    return SharedSearch(loaded, own, build_search(loaded.model, own, **dict(settings)))
+
+
+@lru_cache(maxsize=16)
+def shared_baseline(loaded: LoadedModel) -> SharedSearch:
+    """The deterministic run that is shown beside others."""
+    return SharedSearch(loaded, loaded.task, baseline_search(loaded.model))
+
+
+@dataclass(frozen=True, eq=False)
+class WaitingBatch:
+    """A batch between two steps, and the search that advances it."""
+
+    shared: SharedSearch
+    batch: Batch
+
+    def __len__(self) -> int:
+        return len(self.batch.ids)
+
+    @cached_property
+    def first(self) -> int:
+        """Its lowest puzzle number: numbers are given in the order of arrival."""
+        return int(self.batch.ids.min())
+
+    @property
+    def position(self) -> tuple[int, int, int]:
+        """Batches at the same position can be joined."""
+        return id(self.shared), self.batch.stage, self.batch.stage_step
+
+    @property
+    def particles(self) -> int:
+        """Trajectories of each puzzle in the next step."""
+        return self.shared.search.stage(self.batch).particles
+
+    @property
+    def cloud_bytes(self) -> int:
+        """Bytes of its clouds now."""
+        cloud = self.batch.cloud
+        return (
+            0 if cloud is None else cloud.log_weights.numel() * self.shared.loaded.trajectory_bytes
+        )
+
+    def growth(self, puzzles: int) -> int:
+        """Bytes that the next step of so many of its puzzles adds."""
+        cloud = self.batch.cloud
+        now = 0 if cloud is None else cloud.log_weights.shape[1]
+        return puzzles * (self.particles - now) * self.shared.loaded.trajectory_bytes
+
+    def part(self, puzzles: slice | torch.Tensor) -> "WaitingBatch":
+        """Some of its puzzles."""
+        return WaitingBatch(self.shared, self.batch.part(puzzles))
+
+
+def join(parts: list[WaitingBatch]) -> WaitingBatch:
+    """One batch of several at the same position."""
+    if len(parts) == 1:
+        return parts[0]
+    batches = [part.batch for part in parts]
+    problem = batches[0].problem._replace(
+        tokens=torch.cat([b.problem.tokens for b in batches]),
+        inputs=torch.cat([b.problem.inputs for b in batches]),
+        keys=torch.cat([b.problem.keys for b in batches]),
+    )
+    clouds = [b.cloud for b in batches if b.cloud is not None]
+    cloud = None
+    if clouds:
+        answer = torch.cat([c.state.answer for c in clouds])
+        latent = torch.cat([c.state.latent for c in clouds])
+        weights = torch.cat([c.log_weights for c in clouds])
+        cloud = Cloud(State(answer, latent), weights, torch.cat([c.score for c in clouds]))
+    ids = torch.cat([b.ids for b in batches])
+    joined = batches[0]._replace(ids=ids, problem=problem, cloud=cloud)
+    return WaitingBatch(parts[0].shared, joined)
+
+
+class Scheduler:
+    """All batches between two steps. Their clouds stay below `memory` bytes where possible."""
+
+    def __init__(self, memory: int) -> None:
+        self.memory = memory
+        self.batches: list[WaitingBatch] = []
+        self._rows: dict[LoadedModel, int] = {}  # smaller limits, after memory ran out
+        self._turn = 0
+
+    def limit_rows(self, loaded: LoadedModel, rows: int) -> None:
+        """Step at most so many trajectories of this model at once from now on."""
+        self._rows[loaded] = max(1, rows)
+
+    def take(self) -> WaitingBatch:
+        """Remove the next batch, joined with others at its position and cut to a good size."""
+        self._turn += 1
+        chosen = self._choose()
+        size = self._size(chosen)
+        others = [b for b in self.batches if b is not chosen and b.position == chosen.position]
+        taken: list[WaitingBatch] = []
+        count = 0
+        for batch in (chosen, *others):
+            if count == size:
+                break
+            self.batches.remove(batch)
+            kept = min(len(batch), size - count)
+            if kept < len(batch):
+                self.batches.append(batch.part(slice(kept, None)))
+                batch = batch.part(slice(kept))
+            taken.append(batch)
+            count += kept
+        return join(taken)
+
+    def _size(self, batch: WaitingBatch) -> int:
+        """Puzzles of this batch to step at once."""
+        loaded = batch.shared.loaded
+        return max(1, self._rows.get(loaded, loaded.rows) // batch.particles)
+
+    def _choose(self) -> WaitingBatch:
+        free = max(0, self.memory - sum(batch.cloud_bytes for batch in self.batches))
+        fitting = [
+            batch for batch in self.batches
+            if batch.growth(min(self._size(batch), len(batch))) <= free
+        ]  # fmt: skip
+        if fitting and self._turn % 2:
+            return min(fitting, key=lambda batch: batch.batch.evaluations)
+        # If none fits, the oldest steps all the same, or nothing would ever finish.
+        return min(fitting or self.batches, key=lambda batch: batch.first)
