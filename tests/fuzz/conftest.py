@@ -13,12 +13,17 @@ import numpy as np
 import pytest
 import torch
 
+from tiltrm.evaluate import Job
+from tiltrm.evaluate.options import complete
 from tiltrm.evaluate.shards import Shard, encode
 from tiltrm.model import save
 from tiltrm.model.trm import TRM
 from tiltrm.tasks import Sudoku
 
-from ..evaluate.toys import a_job
+TOY_JOB = Job(
+    "solve", "m", "w" * 16, "sudoku4", "d", "Test", "c", None, "guided",
+    tuple(complete("guided", {}, "sudoku4").items()), 0, 0, 1,
+)  # fmt: skip
 
 TOY = Sudoku(2)
 LIMIT = 10  # seconds beyond which an input counts as a hang
@@ -74,7 +79,7 @@ def shards() -> dict[str, bytes]:
         "decided_by": np.array(["budget", "halting", "time"], dtype=object),
         "exact_by_step": np.zeros((3, 2), dtype=bool),
     }  # fmt: skip
-    shard = Shard(a_job(), columns, {"seconds": 1.0})
+    shard = Shard(TOY_JOB, columns, {"seconds": 1.0})
     return {suffix: encode(shard, suffix) for suffix in (".parquet", ".safetensors")}
 
 

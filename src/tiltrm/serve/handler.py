@@ -13,6 +13,7 @@ from torch import Tensor
 from tiltrm.diagnose import SMALL, DiagnosisReport, diagnose
 from tiltrm.errors import PuzzleError, SettingsError, TiltrmError
 from tiltrm.explore.result import SearchResult
+from tiltrm.explore.search import TIMED_OUT
 from tiltrm.serve.engine import ClosingError, Engine, FullError
 from tiltrm.serve.requests import DiagnoseRequest, Limits, Refusal, SearchRequest, SolveRequest
 from tiltrm.serve.runner import LOG, PendingPuzzle, PendingRequest, ReadResult
@@ -59,9 +60,16 @@ class RequestHandler:
         loaded, _ = self.find(body.model, body.task)
         settings = {"method": body.method, **body.given()}
         try:
-            return shared_search(loaded, body.task, tuple(sorted(settings.items())))
+            shared = shared_search(loaded, body.task, tuple(sorted(settings.items())))
         except SettingsError as error:
             raise Refusal(422, str(error)) from None
+        work = sum(stage.particles * stage.outer_steps for stage in shared.search.plan.stages)
+        if work > self.limits.work:
+            raise Refusal(
+                422, f"expected particles x outer steps of at most {self.limits.work:,} a puzzle, "
+                f"got {work:,}",
+            )  # fmt: skip
+        return shared
 
     def submit(self, puzzles: Sequence[PendingPuzzle]) -> None:
         """Hand puzzles to the engine; raises Refusal."""
@@ -75,8 +83,9 @@ class RequestHandler:
 
     async def solve(self, request: Request, body: SolveRequest) -> list[PuzzleRecord]:
         """The records of all puzzles, in their order; raises Refusal."""
-        if len(body.puzzles) > self.engine.queue:
-            raise Refusal(422, f"puzzles: expected at most {self.engine.queue} in one request")
+        most = min(self.engine.queue, self.limits.puzzles)
+        if len(body.puzzles) > most:
+            raise Refusal(422, f"puzzles: expected at most {most} in one request")
         shared = self.search(body)
         records, good = read_texts(shared.task, body.puzzles)
         if good:
@@ -89,9 +98,9 @@ class RequestHandler:
                 )
                 for index, tokens in enumerate(good.values())
             ])  # fmt: skip
-            await self._wait(request, pending, done)
+            await self._wait(request, pending, done, partly=True)
             for place, outcome in zip(good, pending.outcomes, strict=True):
-                records[place] = outcome
+                records[place] = outcome or unfinished(shared.task, good[place])
         return [found for found in records if found is not None]
 
     async def diagnose(self, request: Request, body: DiagnoseRequest) -> Any:
@@ -140,8 +149,14 @@ class RequestHandler:
         self._diagnosing = False
         pending.put(0, report, failed)
 
-    async def _wait(self, request: Request, pending: PendingRequest, done: asyncio.Event) -> None:
-        """Wait for the outcomes while the client is connected; raises Refusal."""
+    async def _wait(
+        self, request: Request, pending: PendingRequest, done: asyncio.Event, *,
+        partly: bool = False,
+    ) -> None:  # fmt: skip
+        """Wait for the outcomes while the client is connected; raises Refusal.
+
+        With `partly`, some outcomes are enough when the time is over.
+        """
         finished = asyncio.ensure_future(done.wait())
         gone = asyncio.ensure_future(_disconnected(request))
         try:
@@ -151,7 +166,8 @@ class RequestHandler:
             )  # fmt: skip
             if pending.error is not None:
                 raise failure(pending.error)
-            if not done.is_set():
+            some = partly and any(outcome is not None for outcome in pending.outcomes)
+            if not done.is_set() and not some:
                 raise Refusal(504, LATE.format(self.limits.seconds))
         finally:
             self.engine.abandon(pending)
@@ -167,6 +183,11 @@ def record_reader(task: Task, tokens: Tensor, abstain: float | None) -> ReadResu
         return puzzle_record(task, tokens, found, row, rate, abstain)
 
     return read
+
+
+def unfinished(task: Task, tokens: Tensor) -> PuzzleRecord:
+    """The record of a puzzle that was not finished within the time of its request."""
+    return PuzzleRecord(task.decode(tokens), abstained=True, decided_by=TIMED_OUT)
 
 
 def failure(error: BaseException) -> Refusal:
