@@ -26,7 +26,8 @@ TOY_JOB = Job(
 )  # fmt: skip
 
 TOY = Sudoku(2)
-LIMIT = 10  # seconds beyond which an input counts as a hang
+LIMIT = 10  # seconds of computing beyond which an input counts as a hang
+ASLEEP = 120  # seconds of waiting beyond which it does, too
 
 
 class HangError(Exception):
@@ -42,13 +43,17 @@ def bounded() -> Callable[[], Any]:
         def ring(*_: object) -> None:
             raise HangError(f"more than {LIMIT} s")
 
-        before = signal.signal(signal.SIGALRM, ring)
-        signal.setitimer(signal.ITIMER_REAL, LIMIT)
+        timers = ((signal.SIGPROF, signal.ITIMER_PROF, LIMIT),
+                  (signal.SIGALRM, signal.ITIMER_REAL, ASLEEP))  # fmt: skip
+        before = [signal.signal(number, ring) for number, _, _ in timers]
+        for _, timer, seconds in timers:
+            signal.setitimer(timer, seconds)
         try:
             yield
         finally:
-            signal.setitimer(signal.ITIMER_REAL, 0)
-            signal.signal(signal.SIGALRM, before)
+            for (number, timer, _), handler in zip(timers, before, strict=True):
+                signal.setitimer(timer, 0)
+                signal.signal(number, handler)
 
     return limited
 

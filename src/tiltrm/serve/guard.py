@@ -121,7 +121,7 @@ def own_names(host: str, address: str, more: Iterable[str] = ()) -> tuple[str, .
     A server on a loopback address has few, so that a page of another site cannot reach it by a
     DNS name that points here. Others answer to their machine's name and to any address too.
     """
-    own = (*LOOPBACK, address, host.lower())
+    own: tuple[str, ...] = (*LOOPBACK, address, host.lower())
     if not ipaddress.ip_address(address).is_loopback:
         own = (*own, socket.gethostname().lower(), socket.getfqdn().lower(), "*")
     return tuple(dict.fromkeys((*own, *(name.lower() for name in more))))

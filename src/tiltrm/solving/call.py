@@ -79,7 +79,10 @@ def solve_texts(
 
 
 def count_solutions(task: Task, puzzle: Tensor) -> int | None:
-    """Solutions of a puzzle, 2 for several; None for a task that cannot count them cheaply."""
+    """Solutions of a puzzle, 2 for several; None for a task that cannot count them cheaply.
+
+    `count_solutions(puzzle)` is an optional method of a task.
+    """
     count: Callable[[Tensor], int | None] | None = getattr(task, "count_solutions", None)
     return None if count is None else count(puzzle)
 

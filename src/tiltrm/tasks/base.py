@@ -94,9 +94,6 @@ class Task(Protocol):
     ) -> tuple[Tensor, Tensor]:
         """Both (puzzle, cell), moved by one random symmetry for each puzzle."""
 
-    def count_solutions(self, puzzle: Tensor) -> int | None:
-        """Solutions of (cell,), 2 for several, None where that is not cheap; may be missing."""
-
     def generate(self, seed: int) -> tuple[Tensor, Tensor]:
         """A puzzle of one's own and its answer, both (cell,) uint8; the same for the same seed."""
 

@@ -17,7 +17,7 @@ from tiltrm.tasks.maze import MAZE
 from tiltrm.tasks.sudoku import SUDOKU, Sudoku
 
 STANDARD: tuple[Task, ...] = (SUDOKU, MAZE, Sudoku(2))
-OPTIONAL = ("defaults", "count_solutions")
+OPTIONAL = ("defaults",)
 NEEDED = tuple(name for name in vars(Task) if not name.startswith("_") and name not in OPTIONAL)
 
 
