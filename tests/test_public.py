@@ -31,6 +31,10 @@ def alone(code: str) -> None:
     subprocess.run([sys.executable, "-W", "error", "-c", code], check=True, timeout=60)
 
 
+def test_tasks_are_there_without_an_import_of_their_own() -> None:
+    alone("import tiltrm; assert tiltrm.tasks.SUDOKU.cells == 81")
+
+
 def test_import_does_not_load_torch() -> None:
     alone("import sys, tiltrm; assert tiltrm.__version__; assert 'torch' not in sys.modules")
 

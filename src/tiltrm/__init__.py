@@ -65,6 +65,8 @@ _MODULES = {  # where each name comes from; as imported above for type checkers
 def __getattr__(name: str) -> Any:
     if name in _MODULES:
         value = getattr(import_module(_MODULES[name]), name)
+    elif name == "tasks":
+        value = import_module("tiltrm.tasks")
     elif name == "__version__":
         value = _version()
     else:

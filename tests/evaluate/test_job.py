@@ -49,5 +49,12 @@ def test_folds_part_the_limited_set() -> None:
 
 
 def test_a_record_that_is_no_job() -> None:
-    with pytest.raises(DataError, match="expected a job"):
+    with pytest.raises(DataError, match="a job's settings must be a mapping, got None"):
         Job.from_dict({"kind": "solve"})
+    with pytest.raises(DataError, match=r"the setting job\.model is missing"):
+        Job.from_dict({"kind": "solve", "settings": {}})
+    whole = a_job().as_dict()
+    with pytest.raises(DataError, match=r"unknown setting job\.colour"):
+        Job.from_dict({**whole, "colour": "red"})
+    with pytest.raises(DataError, match=r"job\.seed must be a whole number, got 'x'"):
+        Job.from_dict({**whole, "seed": "x"})

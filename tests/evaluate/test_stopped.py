@@ -7,8 +7,9 @@ import numpy as np
 import pytest
 import torch
 
-from tiltrm.evaluate import METHODS, Shard
+from tiltrm.evaluate import Shard
 from tiltrm.evaluate.options import complete
+from tiltrm.evaluate.peers import Case, evaluate_method
 from tiltrm.evaluate.shards import as_columns
 from tiltrm.evaluate.summary import Stopped, stopped
 
@@ -36,8 +37,9 @@ def run(stages: Sequence[tuple[int, int]]) -> Shard:
     puzzles, own = sudokus(60), {"stages": stages, "halt_above": 2.0, "noise": 0.3}
     settings = complete("adaptive", own, TASK.name)
     rows = torch.arange(len(puzzles))
-    columns = METHODS["adaptive"](
-        wells(puzzles), TASK, puzzles.questions, puzzles.labels(), settings, 7, rows
+    columns = evaluate_method(
+        "adaptive",
+        Case(wells(puzzles), TASK, puzzles.questions, puzzles.labels(), settings, 7, rows),
     )
     return Shard(a_job("adaptive", settings=own), as_columns({"puzzle": rows, **columns}), {})
 

@@ -144,17 +144,17 @@ def test_a_title_says_what_is_not_usual() -> None:
         return title("adaptive", complete("adaptive", given, task).items(), task)
 
     assert named("sudoku") == named("maze") == "adaptive"
-    assert named("sudoku", symmetric_views=False, noise=0.5) == "adaptive, not turned, noise 0.5"
+    assert named("sudoku", turned=False, noise=0.5) == "adaptive, not turned, noise 0.5"
     assert named("sudoku", noise=0.3) == "adaptive, noise 0.3", "the last stages are louder else"
     assert named("sudoku", outer_steps=20) == "adaptive, 20 steps"
     assert (
         named("sudoku", particles=8, outer_steps=340) == "adaptive, at most 8 particles, 340 steps"
     )
-    assert named(
-        "sudoku", stages=[[1, 8], [2, 4, True, 0.7], [2, 4, True, 0.7]], symmetric_views=False
-    ) == ("adaptive, not turned, 1x8 2x4@0.7+*2")
-    assert named("sudoku4", symmetric_views=True) == named("sudoku4") == "adaptive"
-    assert named("maze", symmetric_views=True) == "adaptive, turned"
+    assert named("sudoku", stages=[[1, 8], [2, 4, True, 0.7], [2, 4, True, 0.7]], turned=False) == (
+        "adaptive, not turned, 1x8 2x4@0.7+*2"
+    )
+    assert named("sudoku4", turned=True) == named("sudoku4") == "adaptive"
+    assert named("maze", turned=True) == "adaptive, turned"
     assert named("maze", beta=2, halt_above=1) == "adaptive, beta 2.0, halt_above 1.0"
 
 

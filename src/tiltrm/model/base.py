@@ -69,7 +69,7 @@ class ModelInfo(NamedTuple):
 def model_info(model: RecursiveModel) -> ModelInfo:
     """The optional attributes of any model, with the defaults of `ModelInfo` for missing ones.
 
-    Proved by tests/model/test_base.py.
+    Proved by tests/model/test_protocol.py.
     """
     names = [name for name in ModelInfo._fields if hasattr(model, name)]
     return ModelInfo(**{name: getattr(model, name) for name in names})
