@@ -4,6 +4,7 @@ import asyncio
 import json
 import threading
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import Any, ParamSpec
 
@@ -19,7 +20,7 @@ from tiltrm.serve.requests import DiagnoseRequest, Limits, Refusal, SearchReques
 from tiltrm.serve.runner import LOG, PendingPuzzle, PendingRequest, ReadResult
 from tiltrm.serve.scheduler import LoadedModel, SharedSearch, shared_search
 from tiltrm.solving import PuzzleRecord, exploration_for, task_of
-from tiltrm.solving.call import read_texts
+from tiltrm.solving.call import count_all, read_texts
 from tiltrm.solving.solution import puzzle_record
 from tiltrm.tasks import Task
 
@@ -98,9 +99,13 @@ class RequestHandler:
                 )
                 for index, tokens in enumerate(good.values())
             ])  # fmt: skip
+            tokens = list(good.values())
+            counting = asyncio.create_task(asyncio.to_thread(count_all, shared.task, tokens))
             await self._wait(request, pending, done, partly=True)
-            for place, outcome in zip(good, pending.outcomes, strict=True):
-                records[place] = outcome or unfinished(shared.task, good[place])
+            counts = await counting
+            for place, outcome, count in zip(good, pending.outcomes, counts, strict=True):
+                found = outcome or unfinished(shared.task, good[place])
+                records[place] = replace(found, solutions=count)
         return [found for found in records if found is not None]
 
     async def diagnose(self, request: Request, body: DiagnoseRequest) -> Any:

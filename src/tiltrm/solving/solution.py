@@ -138,9 +138,8 @@ class PuzzleRecord:
 
 
 def puzzle_record(
-    task: Task, puzzle: Tensor, result: SearchResult, row: int, rate: float,
-    abstain: float | None, solutions: int | None = None,
-) -> PuzzleRecord:  # fmt: skip
+    task: Task, puzzle: Tensor, result: SearchResult, row: int, rate: float, abstain: float | None
+) -> PuzzleRecord:
     """The record of one row of a result; `rate` is seconds per evaluation."""
     answer = result.answers[row]
     evaluations = int(result.evaluations[row])
@@ -159,7 +158,6 @@ def puzzle_record(
         seconds=round(rate * evaluations, DIGITS),
         abstained=withheld,
         decided_by=result.decided_by[row],
-        solutions=solutions,
         outer_steps=int(result.outer_steps[row]),
         particles=int(result.particles[row]),
         grid=Cells(puzzle) if withheld else Cells(puzzle, answer, result.cell_confidence[row]),
