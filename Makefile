@@ -2,13 +2,16 @@
 VENV := .venv
 PIP := $(VENV)/bin/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
 
-.PHONY: solve serve test check fuzz format docs notebooks release clean
+.PHONY: solve serve site test check fuzz format docs notebooks release clean
 
 solve: $(VENV)/core
 	$(VENV)/bin/tiltrm solve --watch
 
 serve: $(VENV)/serve
 	$(VENV)/bin/tiltrm serve
+
+site: $(VENV)/export
+	$(VENV)/bin/tiltrm site --out build/site
 
 test: $(VENV)/dev
 	$(VENV)/bin/python -m pytest -n 2
@@ -29,6 +32,7 @@ format: $(VENV)/dev
 
 docs: $(VENV)/docs
 	NO_MKDOCS_2_WARNING=1 $(VENV)/bin/mkdocs build --quiet --strict
+	-$(VENV)/bin/tiltrm site --out site/play
 
 notebooks: $(VENV)/dev
 	$(VENV)/bin/python docs/notebook.py --store
@@ -50,10 +54,14 @@ $(VENV)/serve: pyproject.toml constraints.txt | $(VENV)/bin/python
 	$(PIP) -e ".[serve]"
 	touch $@ $(VENV)/core
 
+$(VENV)/export: pyproject.toml constraints.txt | $(VENV)/bin/python
+	$(PIP) -e ".[export]"
+	touch $@ $(VENV)/core
+
 $(VENV)/dev: pyproject.toml constraints.txt | $(VENV)/bin/python
 	$(PIP) -e ".[dev]"
 	touch $@ $(VENV)/core
 
 $(VENV)/docs: pyproject.toml constraints.txt | $(VENV)/bin/python
-	$(PIP) -e ".[docs]"
+	$(PIP) -e ".[docs,export]"
 	touch $@ $(VENV)/core

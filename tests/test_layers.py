@@ -19,6 +19,7 @@ ORDER = (  # a line imports from the lines above it and from its own folder
     ("diagnose", "train"),
     ("evaluate",),
     ("report", "serve"),
+    ("export",),
     ("cli",),
     ("__init__", "__main__"),
 )

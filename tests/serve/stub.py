@@ -134,6 +134,10 @@ class Handler(BaseHTTPRequestHandler):
             from tiltrm.serve.requests import form_rows  # needs the extra [serve]
 
             self._json({"methods": METHODS, "settings": form_rows()})
+        elif path.path == "/v1/replay":
+            from tiltrm.serve.recording import page
+
+            self._reply(200, "text/html", page({}).encode())
         elif path.path == "/v1/generate":
             seed = int(parse_qs(path.query)["seed"][0]) % 5
             self._json({"puzzle": SUDOKU.decode(SUDOKU.generate(seed)[0])})
@@ -155,7 +159,10 @@ class Handler(BaseHTTPRequestHandler):
         self.send_response(200)
         self.send_header("Content-Type", "text/event-stream")
         self.end_headers()
-        events = [("start", run["start"]), *(("step", frame) for frame in run["steps"]),
+        known = ("puzzles", "task", "method", "seed", "baseline")
+        asked = {"settings": {name: body[name] for name in body if name not in known}}
+        events = [("start", {**run["start"], "method": body["method"], **asked}),
+                  *(("step", frame) for frame in run["steps"]),
                   ("baseline", run["baseline"]),
                   ("result", {**run["result"], "particles": self.particles})]  # fmt: skip
         for name, data in events[: self.most]:

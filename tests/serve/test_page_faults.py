@@ -179,9 +179,11 @@ def test_too_few_clues_are_named(tab: Tab, address: str) -> None:
 
 
 def test_the_sketch_is_drawn_for_the_size_it_has(tab: Tab, address: str) -> None:
+    """After a change of size its pixels are again those of the screen, so it is not blurred."""
     page = tab.open(address)
+    drawn = "document.getElementById('sketch').width"
+    shown = "document.getElementById('sketch').getBoundingClientRect().width * devicePixelRatio"
+    before = page.evaluate(drawn)
     page.set_viewport_size({"width": 900, "height": 800})
-    page.wait_for_function("""() => {
-        const canvas = document.getElementById('sketch');
-        return canvas.width === Math.round(canvas.getBoundingClientRect().width * devicePixelRatio);
-    }""")
+    page.wait_for_function(f"() => {drawn} !== {before}")
+    assert page.evaluate(drawn) == round(page.evaluate(shown))

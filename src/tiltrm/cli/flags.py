@@ -21,6 +21,7 @@ USUALLY_EVALUATED = ("deterministic", "unguided", "guided", "adaptive")
 FOLDS = 5
 DIAGNOSIS_PARTICLES, DIAGNOSIS_STEPS = 6, 9
 CALIBRATION_STEPS = 24
+PRECISIONS = ("float32", "float16", "int8")
 
 
 def add_solve(parser: argparse.ArgumentParser) -> None:
@@ -142,6 +143,34 @@ def add_serve(parser: argparse.ArgumentParser) -> None:
         "answers to, e.g. that of a proxy")  # fmt: skip
     add("--log", action="store_true", help="log every request to stderr, a JSON object a line")
     _add_device(parser)
+
+
+def add_site(parser: argparse.ArgumentParser) -> None:
+    """The flags of `tiltrm site`."""
+    add = parser.add_argument
+    add("--out", type=Path, required=True, metavar="DIR", help="the folder to write")
+    add("--model", nargs="+", metavar="M", help="bundled names, folders or checkpoints (all that "
+        "are bundled)")  # fmt: skip
+    add("--task", help="of all these models: sudoku or maze (each its own)")
+    add("--precision", choices=PRECISIONS, default="float16", help="of the weights; computing is "
+        "float32 (float16)")  # fmt: skip
+    add("--runtime", type=Path, metavar="DIR", help="the folder `dist` of the npm package "
+        "onnxruntime-web; without it, the package is downloaded once from the npm registry and "
+        "its checksum checked")  # fmt: skip
+    add("--json", action="store_true", help="print the files and their sizes as one object")
+
+
+def add_export(parser: argparse.ArgumentParser) -> None:
+    """The flags of `tiltrm export`."""
+    add = parser.add_argument
+    add("--onnx", type=Path, required=True, metavar="DIR", help="the folder to write")
+    add("--model", metavar="M", default="sudoku-extreme", help="bundled name, folder or checkpoint "
+        "(sudoku-extreme)")  # fmt: skip
+    _add_config(parser)
+    add("--task", help=f"{TASKS} (the model's own)")
+    add("--precision", nargs="+", choices=PRECISIONS, default=list(PRECISIONS), help="of the "
+        "weights; computing is float32 (all three)")  # fmt: skip
+    add("--json", action="store_true", help="print sizes and differences as one object")
 
 
 def add_diagnose(parser: argparse.ArgumentParser) -> None:

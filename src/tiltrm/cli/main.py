@@ -49,6 +49,14 @@ COMMANDS = {
         "Serve the page that shows a run step by step, and the same solver over HTTP.",
         flags.add_serve,
     ),
+    "site": Command(
+        "Write the page as static files that solve in the browser, without a server.",
+        flags.add_site,
+    ),
+    "export": Command(
+        "Write a model as ONNX graphs in float32, float16 and int8, checked against torch.",
+        flags.add_export,
+    ),
     "diagnose": Command(
         "Say without labels whether exploration will help, and which answers to trust.",
         flags.add_diagnose,

@@ -8,6 +8,7 @@ from dataclasses import asdict
 from pathlib import Path
 
 from tiltrm.checks import require_number
+from tiltrm.cli.extras import needs_extra
 from tiltrm.cli.values import parse_assignment
 from tiltrm.device import choose
 from tiltrm.errors import DataError, SettingsError
@@ -16,21 +17,14 @@ from tiltrm.model.checkpoint import bundled
 from tiltrm.records import build_record
 from tiltrm.tasks import STANDARD, SUDOKU
 
-NEEDED = ("fastapi", "uvicorn", "prometheus_client", "pydantic", "starlette")
 SHORTEST_TOKEN = 16
 LONGEST = 1_000_000  # seconds of a request
 
 
 def run(arguments: argparse.Namespace) -> int:
     """Serve until a signal."""
-    try:
+    with needs_extra("serve", "serve"):
         from tiltrm.serve import requests, server
-    except ModuleNotFoundError as error:
-        if (error.name or "").partition(".")[0] not in NEEDED:
-            raise
-        raise SettingsError(
-            f"tiltrm serve needs {error.name}, which is not here; pip install 'tiltrm[serve]'"
-        ) from error
     if arguments.queue < 1:
         raise SettingsError(f"--queue must be at least 1 puzzle, got {arguments.queue}")
     if not 0 < arguments.timeout < LONGEST:
@@ -39,7 +33,9 @@ def run(arguments: argparse.Namespace) -> int:
         )
     token = _token(arguments.token_file)
     device = choose(arguments.device)
-    models = {name: load(source, device=device) for name, source in _sources(arguments).items()}
+    models = {
+        name: load(source, device=device) for name, source in model_sources(arguments).items()
+    }
     given = {"queue": arguments.queue, "seconds": arguments.timeout}
     given |= dict(parse_assignment(text) for text in arguments.limit)
     bounds = build_record(requests.Limits, given)
@@ -63,7 +59,7 @@ def run(arguments: argparse.Namespace) -> int:
     return 0
 
 
-def _sources(arguments: argparse.Namespace) -> dict[str, str]:
+def model_sources(arguments: argparse.Namespace) -> dict[str, str]:
     """The models to load, by the names that requests use: the last part of a path."""
     if arguments.task and not arguments.model:
         raise SettingsError(f"--task {arguments.task} needs --model with models for it, got none")

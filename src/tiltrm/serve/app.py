@@ -15,6 +15,7 @@ from starlette.types import ASGIApp
 
 import tiltrm
 from tiltrm.errors import SettingsError
+from tiltrm.serve import recording
 from tiltrm.serve.frames import symbols
 from tiltrm.serve.guard import Guard
 from tiltrm.serve.handler import RequestHandler, closing
@@ -110,6 +111,11 @@ def _add_facts(app: FastAPI, handler: RequestHandler, metrics: Metrics) -> None:
     async def limits() -> dict[str, Any]:
         """The limits of this server; `tiltrm serve --limit NAME=VALUE` changes them."""
         return asdict(handler.limits)
+
+    @app.get("/v1/replay")
+    async def replay() -> HTMLResponse:
+        """The page of `solve --html` without a run; the page puts one in and saves it."""
+        return HTMLResponse(recording.page({}))
 
     @app.get("/v1/generate")
     async def generate(task: str = "sudoku", seed: int = 0) -> dict[str, Any]:

@@ -51,6 +51,9 @@ export async function generate(task, seed) {
   return (await (await ask(`v1/generate?${query}`)).json()).puzzle;
 }
 
+/** The page of a replay without its data, for a file of one's own. */
+export const replayTemplate = async () => (await ask("v1/replay")).text();
+
 /** The bundled samples: {task: [{level, puzzle, seed, name}, ...]}; a name is optional. */
 export const samples = async () => (await ask("static/samples.json")).json();
 

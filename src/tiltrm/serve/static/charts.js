@@ -105,7 +105,7 @@ function drawScores(frames) {
 
 const sayScores = (frame) => {
   const scores = known(frame.scores);
-  return scores.length ? `best ${short(Math.max(...scores))}` : "none";
+  return scores.length ? `best score ${short(Math.max(...scores))}` : "none";
 };
 
 /** "from 16 to 3.4 over 12 steps, lowest 2.0". */

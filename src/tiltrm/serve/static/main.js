@@ -4,7 +4,9 @@ import { Refusal, generate, models, samples, settingsTable, solve, useToken } fr
 import { Board } from "./board.js";
 import { byId, count, isDark, make, plural } from "./dom.js";
 import { askToken, buildForm, fillForm } from "./form.js";
+import { wireKeep } from "./keep.js";
 import { Replay } from "./replay.js";
+import { SecondRun } from "./second.js";
 import { sketch } from "./sketch.js";
 import { freshState, learnSettings, readAddress, writeAddress } from "./state.js";
 import { blankPuzzle, learn } from "./tasks.js";
@@ -14,6 +16,7 @@ const SPOKEN = 2500; // milliseconds between two spoken reports of progress
 
 const embedded = byId("replay"); // the data of `solve --html`: no server and no form
 const replay = new Replay(runCloud);
+const second = new SecondRun(replay, () => Boolean(running));
 let state = freshState();
 let running = null; // the AbortController of the run under way
 let spoken = 0;
@@ -84,6 +87,7 @@ function runCloud({ task, puzzle, seed }) {
 
 async function run({ task, puzzle, settings }) {
   byId("trouble").textContent = "";
+  second.clear();
   byId("status").classList.remove("unseen");
   byId("status").textContent = "Waiting for the first step …";
   running = new AbortController();
@@ -138,7 +142,7 @@ function setRunning(on) {
 
 function setTheme(theme) {
   document.documentElement.dataset.theme = theme;
-  byId("theme").setAttribute("aria-pressed", theme === "dark");
+  byId("theme").textContent = theme === "dark" ? "Light theme" : "Dark theme"; // what a click switches to
   replay.redraw();
   sketch(byId("sketch"));
 }
@@ -227,6 +231,7 @@ async function open() {
   board.show(state.task, state.puzzle); // before anything has loaded, so that nothing jumps
   const [table, found] = await Promise.all([settingsTable().catch(complain), samples().catch(() => bundled)]);
   if (table) learnSettings(table);
+  second.list();
   bundled = found;
   buildForm(byId("form"), (settings) => {
     useToken(byId("form").elements.token.value);
@@ -266,6 +271,7 @@ async function showAsked(asked) {
 }
 
 byId("copy").addEventListener("click", copyCommand);
+wireKeep(replay, (text) => { byId("status").classList.remove("unseen"); byId("status").textContent = text; }, complain);
 wireTheme();
 new ResizeObserver(() => sketch(byId("sketch"))).observe(byId("sketch"));
 if (embedded) {

@@ -33,6 +33,7 @@ export class Replay {
     this.pause();
     Object.assign(this, { run, frames: [], at: -1, result: null, baseline: null, stale: false, over: false });
     byId("baseline").hidden = byId("watch").hidden = byId("story").hidden = !run;
+    byId("save").disabled = true;
     if (!run) return;
     this.say("card", "Running …", [waiting(run)]);
     this.count({ evaluations: 0, outer_steps: 0 });
@@ -85,6 +86,7 @@ export class Replay {
     const { title, good, sentences } = verdict(this.run, result);
     this.say(`card ${good ? "good" : "bad"}`, title, sentences, ...this.more());
     if (!result.error) this.count(result);
+    byId("save").disabled = Boolean(result.error);
     byId("baseline").hidden = !this.baseline || Boolean(result.error);
     this.redraw();
     return `${title}. ${sentences.join(" ")}`;
@@ -108,8 +110,18 @@ export class Replay {
     return [make("p", { class: "more" }, `${why} `, button)];
   }
 
+  /** The deterministic run; it may come after the result. */
   compare(baseline) {
     this.baseline = baseline;
+    if (!this.result || this.result.error) return;
+    byId("baseline").hidden = false;
+    this.drawBaseline();
+  }
+
+  /** The run as `solve --html` writes it; null before its result. */
+  get recorded() {
+    const { run, frames, baseline, result } = this;
+    return result && !result.error ? { start: run, steps: frames, baseline, result } : null;
   }
 
   play() {
@@ -163,7 +175,8 @@ export class Replay {
     const last = this.result && this.at === this.frames.length - 1;
     const doubt = new Set(last ? uncertain(this.run, this.result) : []);
     const tokens = last ? this.answer : frame.leading;
-    paintGrid(byId("cloud"), this.run, { tokens, entropy: frame.entropy, doubt });
+    const settled = last && !doubt.size; // a final answer without an uncertain cell has no shade
+    paintGrid(byId("cloud"), this.run, { tokens, entropy: settled ? undefined : frame.entropy, doubt });
     byId("cloud").setAttribute("aria-label", `The ${last ? "" : "leading "}answer at ${frameWords(frame)}`);
     paintParticles(byId("particles"), this.run, frame);
   }

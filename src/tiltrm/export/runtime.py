@@ -1,0 +1,75 @@
+"""onnxruntime-web, the runtime of the page: a folder that is given, or the npm package, kept here.
+
+The package is downloaded once from the npm registry and checked; a site loads nothing from there.
+"""
+
+import base64
+import hashlib
+import io
+import os
+import tarfile
+import urllib.error
+import urllib.request
+from pathlib import Path
+
+from tiltrm.errors import DataError
+from tiltrm.folders import replacing
+
+VERSION = "1.30.0"
+SHA512 = "q0y+JrrtukXSzsBWEMccVfqX25LRmosXHF+CaRJmg8pZClzcV7svNc4rKY3jL02Vb7QmRMDs1SigqR4CXAfKYQ=="
+REGISTRY = "https://registry.npmjs.org"  # or the variable NPM_CONFIG_REGISTRY
+TIMEOUT = 60  # seconds without an answer
+BUILDS = {  # the files of each build: script, loader, WebAssembly
+    "wasm": (
+        "ort.wasm.min.mjs",
+        "ort-wasm-simd-threaded.mjs",
+        "ort-wasm-simd-threaded.wasm",
+    ),
+    "jspi": (
+        "ort.jspi.min.mjs",
+        "ort-wasm-simd-threaded.jspi.mjs",
+        "ort-wasm-simd-threaded.jspi.wasm",
+    ),
+}
+FILES = tuple(name for files in BUILDS.values() for name in files)
+
+
+def find(given: Path | None = None) -> Path:
+    """A folder with the FILES: the given one, else the one kept here, else a new download."""
+    folder = given or cached_folder()
+    missing = [name for name in FILES if not (folder / name).is_file()]
+    if missing and given is not None:
+        raise DataError(
+            f"{given}: expected the folder `dist` of the npm package onnxruntime-web {VERSION}, "
+            f"got one without {missing[0]}"
+        )
+    if missing:
+        _download(folder)
+    return folder
+
+
+def cached_folder() -> Path:
+    """Where a downloaded runtime is kept."""
+    cache = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
+    return Path(cache) / "tiltrm" / f"onnxruntime-web-{VERSION}"
+
+
+def _download(folder: Path) -> None:
+    registry = os.environ.get("NPM_CONFIG_REGISTRY", REGISTRY).rstrip("/")
+    url = f"{registry}/onnxruntime-web/-/onnxruntime-web-{VERSION}.tgz"
+    try:
+        with urllib.request.urlopen(url, timeout=TIMEOUT) as response:
+            content: bytes = response.read()
+    except (urllib.error.URLError, TimeoutError, OSError) as error:
+        raise DataError(
+            f"{url}: expected the package of the page's runtime, got: {error}; download it "
+            "elsewhere and give its folder `dist` with --runtime"
+        ) from error
+    found = base64.b64encode(hashlib.sha512(content).digest()).decode("ascii")
+    if found != SHA512:
+        raise DataError(f"{url}: expected the checksum {SHA512[:16]}..., got {found[:16]}...")
+    with tarfile.open(fileobj=io.BytesIO(content)) as archive, replacing(folder) as fresh:
+        for name in FILES:
+            member = archive.extractfile(f"package/dist/{name}")
+            assert member is not None  # the checksum says so
+            (fresh / name).write_bytes(member.read())

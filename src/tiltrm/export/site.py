@@ -1,0 +1,206 @@
+"""The page as static files that solve in the browser: page, engine, runtime, models.
+
+The page is that of `tiltrm serve`; its module api.js, which talks to the server, is replaced by
+engine/page.js, which talks to a worker. All paths are relative, so that the folder works under any
+address. Large files are gzipped here and unpacked by the page, because a plain host may not do it.
+"""
+
+import gzip
+import hashlib
+import json
+import re
+import shutil
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import tiltrm
+from tiltrm.errors import SettingsError
+from tiltrm.export import runtime
+from tiltrm.export.description import VIEWS, describe
+from tiltrm.export.networks import ModelGraphs
+from tiltrm.folders import replacing
+from tiltrm.model.build import Model
+from tiltrm.serve import recording
+from tiltrm.settings import METHODS, TABLE
+from tiltrm.solving import task_of
+from tiltrm.tasks import Task
+
+PAGE = Path(tiltrm.__file__).parent / "serve" / "static"
+MARK = "site.json"
+RULES_KNOWN = ("sudoku", "sudoku4", "maze")  # tasks whose rules engine/rules.js has
+GENERATED = {"sudoku": 60, "sudoku4": 60, "maze": 12}  # puzzles that "Generate" chooses from
+MOST = {"particles": VIEWS, "outer_steps": 1024}  # in a browser
+POLICY = (
+    "default-src 'none'; script-src 'self' 'wasm-unsafe-eval'; style-src 'self'; img-src 'self' "
+    "data:; connect-src 'self'; worker-src 'self' blob:; base-uri 'none'; form-action 'none'"
+)
+SERVED = "All computation runs on the machine that serves this page."
+LOCAL = "All computation runs in your browser; no puzzle leaves it."
+
+
+def write(
+    models: Mapping[str, Model], folder: Path, *, task: str | None = None,
+    precision: str = "float16", given_runtime: Path | None = None,
+) -> dict[str, int]:  # fmt: skip
+    """Write the site, replacing one that is there; returns the bytes of every file.
+
+    Proved by tests/export/test_site.py.
+    """
+    found = runtime.find(given_runtime)
+    with replacing(folder) as fresh:
+        _copy_page(fresh)
+        sizes = _copy_runtime(found, fresh)
+        listed = []
+        for name, model in models.items():
+            own = _known_task(model, task)
+            listed.append(_write_model(model, name, own, precision, fresh, sizes))
+        _write_puzzles(fresh, {about["task"] for about in listed})
+        about = {
+            "models": listed, "files": sizes, "runtime": _runtime_files(),
+            "form": {"methods": METHODS, "settings": form_rows()},
+        }  # fmt: skip
+        (fresh / MARK).write_text(json.dumps(about), "utf-8")
+        _name_version(fresh)
+        return {
+            str(path.relative_to(fresh)): path.stat().st_size
+            for path in sorted(fresh.rglob("*"))
+            if path.is_file()
+        }
+
+
+def _known_task(model: Model, task: str | None) -> Task:
+    own = task_of(model, task)
+    if own.name not in RULES_KNOWN:
+        raise SettingsError(
+            f"expected models for {', '.join(RULES_KNOWN)}, whose rules the page knows, got one "
+            f"for {own.name}; serve it with tiltrm serve"
+        )
+    return own
+
+
+def _copy_page(folder: Path) -> None:
+    """The page with its solver in place of the server's address."""
+    shutil.copytree(PAGE, folder / "static")
+    engine = folder / "static" / "engine"
+    (engine / "page.js").replace(folder / "static" / "api.js")
+    (engine / "service.js").replace(folder / "service.js")
+    (folder / "static" / "index.html").unlink()
+    html = (PAGE / "index.html").read_text("utf-8")
+    if SERVED not in html or "<head>" not in html:
+        raise AssertionError("index.html has changed; adapt tiltrm.export.site")
+    meta = f'<head>\n<meta http-equiv="Content-Security-Policy" content="{POLICY}">'
+    html = html.replace("<head>", meta).replace(SERVED, LOCAL)
+    (folder / "index.html").write_text(html, "utf-8")
+    (folder / "static" / "replay.html").write_text(recording.page({}), "utf-8")
+
+
+def _runtime_files() -> dict[str, dict[str, str]]:
+    kinds = ("script", "loader", "binary")
+    return {
+        build: {
+            kind: f"runtime/{name.replace('.wasm', '.bin') if kind == 'binary' else name}"
+            for kind, name in zip(kinds, files, strict=True)
+        }
+        for build, files in runtime.BUILDS.items()
+    }
+
+
+def _copy_runtime(found: Path, folder: Path) -> dict[str, int]:
+    """Scripts as they are, WebAssembly gzipped; returns the sizes of what the page fetches."""
+    (folder / "runtime").mkdir()
+    sizes = {}
+    for build, files in _runtime_files().items():
+        script, loader, binary = runtime.BUILDS[build]
+        shutil.copyfile(found / script, folder / files["script"])
+        shutil.copyfile(found / loader, folder / files["loader"])
+        sizes[files["binary"]] = _store(folder / files["binary"], (found / binary).read_bytes())
+    return sizes
+
+
+def _store(path: Path, content: bytes) -> int:
+    """Write gzipped, the same bytes at every time; returns their number."""
+    packed = gzip.compress(content, 9, mtime=0)
+    path.write_bytes(packed)
+    return len(packed)
+
+
+def _write_model(
+    model: Model, name: str, task: Task, precision: str, folder: Path, sizes: dict[str, int]
+) -> dict[str, Any]:
+    """The files of a model, named by their content; returns what the page's list says of it."""
+    (folder / "models").mkdir(exist_ok=True)
+    about, graphs = describe(model, name, task), ModelGraphs(model, precision)
+    contents = {"about": json.dumps(about).encode()}
+    for part in ("embed", "step"):
+        graph = graphs.build(part).SerializeToString()
+        contents[part] = graph[::2] + graph[1::2]  # halves of float16 numbers compress better apart
+    files = {}
+    for part, content in contents.items():
+        digest = hashlib.sha256(content).hexdigest()[:8]
+        files[part] = f"models/{_safe(name)}-{part}-{digest}.bin"
+        sizes[files[part]] = _store(folder / files[part], content)
+    return {
+        "name": name, "task": task.name, "cells": task.cells, "side": task.side,
+        "symbols": "".join(about["symbols"][1 : task.vocabulary]), "precision": precision,
+        "files": files,
+    }  # fmt: skip
+
+
+def _safe(name: str) -> str:
+    return re.sub(r"[^\w.-]", "-", name)
+
+
+def _write_puzzles(folder: Path, tasks: set[str]) -> None:
+    puzzles = {}
+    for name in sorted(tasks):
+        task = tiltrm.tasks.by_name(name)
+        puzzles[name] = [task.decode(task.generate(seed)[0]) for seed in range(GENERATED[name])]
+    (folder / "static" / "generated.json").write_text(json.dumps(puzzles), "utf-8")
+
+
+def form_rows() -> list[dict[str, Any]]:
+    """The settings with a label, for the page's form, with the limits of a browser."""
+    rows = []
+    for name, row in TABLE.items():
+        methods = [method for method in row.methods if method in METHODS]
+        if row.label and methods:
+            most = min(row.most, MOST.get(name, 1e6))
+            rows.append({
+                "name": name, "kind": row.kind.__name__, "label": row.label, "help": row.help,
+                "least": None if row.least == float("-inf") else row.least, "most": most,
+                "choices": row.choices, "methods": methods,
+            })  # fmt: skip
+    return rows
+
+
+def _name_version(folder: Path) -> None:
+    """Give the service worker's cache the checksum of all files, so that a new site replaces it."""
+    digest = hashlib.sha256()
+    for path in sorted(folder.rglob("*")):
+        if path.is_file():
+            digest.update(path.read_bytes())
+    worker = folder / "service.js"
+    text = worker.read_text("utf-8").replace("tiltrm-VERSION", f"tiltrm-{digest.hexdigest()[:12]}")
+    worker.write_text(text, "utf-8")
+
+
+def loaded_bytes(sizes: Mapping[str, int]) -> dict[str, int]:
+    """Bytes that a first visit loads: the page, one build of the runtime, one model."""
+    later = ("runtime/", "models/", "static/replay.html", "static/generated.json")
+    page = sum(size for name, size in sizes.items() if not name.startswith(later))
+    builds = {
+        build: sum(sizes[name] for name in files.values())
+        for build, files in _runtime_files().items()
+    }
+    models: dict[str, int] = {}
+    for name, size in sizes.items():
+        if name.startswith("models/"):
+            model = name.removeprefix("models/").rsplit("-", 2)[0]
+            models[model] = models.get(model, 0) + size
+    words = {"wasm": "WebAssembly", "jspi": "WebGPU"}
+    return {
+        f"{model} on {words[build]}": page + own + runtime_size
+        for model, own in models.items()
+        for build, runtime_size in builds.items()
+    }

@@ -1,0 +1,171 @@
+// The page's own solver, in place of the server (the same functions as api.js): a worker solves, nothing leaves the browser.
+
+export class Refusal extends Error {
+  constructor(sentence, status) {
+    super(sentence);
+    this.status = status;
+  }
+}
+
+const root = new URL("../", import.meta.url); // the folder of index.html
+const asked = new URLSearchParams(location.search);
+const listeners = new Map(); // id of a run -> function
+const ready = begin();
+let worker = null, runs = 0;
+
+/** There is nobody to prove oneself to. */
+export const useToken = () => {};
+
+async function get(path) {
+  const response = await fetch(new URL(path, root)).catch(() => null);
+  if (!response?.ok) throw new Refusal(`The file ${path} of this site cannot be read; is there a connection?`, 0);
+  return response;
+}
+
+const read = async (path) => (await get(path)).json();
+
+/** The site's own description; the worker begins to load the model at once, unless the reader saves data. */
+async function begin() {
+  if (await isolate()) return new Promise(() => {}); // the page is about to load again
+  const site = await read("site.json");
+  start(site);
+  if (!navigator.connection?.saveData && !asked.has("wait")) worker.postMessage({ type: "open", name: site.models[0].name });
+  return site;
+}
+
+function start(site) {
+  worker = new Worker(new URL("engine/worker.js", import.meta.url), { type: "module" });
+  const threads = Number(asked.get("threads")) || undefined, backend = asked.get("backend") || undefined;
+  worker.postMessage({ type: "site", site: { ...site, root: root.href, asked: { threads, backend } } });
+  worker.onmessage = ({ data }) => {
+    hear(data);
+    if (data.broken) renew(site);
+  };
+  worker.onerror = (event) => {
+    event.preventDefault();
+    const error = "The solver broke off; the memory of this browser may not suffice. Reload the page and take fewer particles.";
+    for (const listen of listeners.values()) listen({ type: "failed", error });
+    tell(error);
+    renew(site);
+  };
+}
+
+/** A new worker in place of one whose memory ran out. */
+function renew(site) {
+  worker.terminate();
+  start(site);
+}
+
+/**
+ * Threads need a page that is isolated from other sites. A plain host does not say so, hence a service worker of the site
+ * adds the two headers and keeps the files for the next visit. True where the page must load once more.
+ */
+async function isolate() {
+  if (!("serviceWorker" in navigator) || asked.has("plain")) return false;
+  try {
+    const registration = await navigator.serviceWorker.register(new URL("service.js", root), { scope: root.pathname });
+    if (globalThis.crossOriginIsolated || navigator.serviceWorker.controller || window.top !== window) return false;
+    if (sessionStorage.getItem("tiltrm-isolated")) return false; // tried before, in vain
+    await (registration.active ? null : activated(registration));
+    sessionStorage.setItem("tiltrm-isolated", "1");
+    location.reload();
+    return true;
+  } catch {
+    return false; // no service workers here: one thread
+  }
+}
+
+const activated = (registration) => new Promise((resolve) => {
+  const fresh = registration.installing ?? registration.waiting;
+  if (!fresh) return resolve();
+  fresh.addEventListener("statechange", () => fresh.state === "activated" && resolve());
+});
+
+/** The line beneath the button: what is loaded, and on what it runs. */
+function line() {
+  let element = document.getElementById("engine");
+  if (!element) {
+    element = document.createElement("div");
+    element.id = "engine";
+    element.className = "hint";
+    element.append(document.createElement("span"), document.createElement("progress"));
+    element.lastChild.hidden = true;
+    element.lastChild.setAttribute("aria-label", "Download of the model");
+    document.getElementById("trouble").before(element);
+  }
+  return element;
+}
+
+function tell(text, share = null) {
+  const [words, bar] = line().children;
+  words.textContent = text;
+  bar.hidden = share === null;
+  if (share !== null) bar.value = share;
+}
+
+const megabytes = (bytes) => (bytes / 1e6).toFixed(1);
+let where = "";
+
+function hear(data) {
+  if (data.type === "progress") {
+    const share = data.loaded / data.total;
+    tell(share < 1 ? `Loading the model: ${megabytes(data.loaded)} of ${megabytes(data.total)} MB` : "Preparing the model …", share);
+  } else if (data.type === "ready") tell((where = `Runs in this browser, on ${data.words}; nothing is sent anywhere.`));
+  else if (data.type === "rate") tell(`On ${data.words}: ${data.rate.toFixed(data.rate < 10 ? 1 : 0)} evaluations a second`);
+  else if (data.type === "note") tell(data.text);
+  else if (data.type === "failed" && data.id === null) tell(data.error);
+  listeners.get(data.id)?.(data);
+}
+
+export const models = async () => (await ready).models;
+export const settingsTable = async () => (await ready).form;
+export const samples = () => read("static/samples.json");
+
+/** The page of a replay without its data, for a file of one's own. */
+export const replayTemplate = async () => (await get("static/replay.html")).text();
+
+/** One of the puzzles that were generated for the site. */
+export async function generate(task, seed) {
+  const puzzles = await read("static/generated.json");
+  if (!Object.hasOwn(puzzles, task)) throw new Refusal(`This site has no generated puzzles for ${task}.`, 0);
+  return puzzles[task][seed % puzzles[task].length];
+}
+
+/** Run a puzzle; yields [event, data] as they come. */
+export async function* solve(body, signal) {
+  const site = await ready;
+  const wrong = badSetting(site.form.settings, body);
+  if (wrong) throw new Refusal(wrong, 422);
+  const id = ++runs, waiting = [];
+  let wake = () => {};
+  listeners.set(id, (data) => { waiting.push(data); wake(); });
+  const abort = () => { worker.postMessage({ type: "stop", id }); wake(); };
+  signal.addEventListener("abort", abort);
+  worker.postMessage({ type: "solve", id, body });
+  try {
+    for (;;) {
+      if (signal.aborted) throw new DOMException("Stopped", "AbortError");
+      const data = waiting.shift();
+      if (!data) await new Promise((resolve) => (wake = resolve));
+      else if (data.type === "event") yield [data.name, data.data];
+      else if (data.type === "failed") throw new Refusal(data.error, 0);
+      else if (data.type === "end") return;
+    }
+  } finally {
+    listeners.delete(id);
+    signal.removeEventListener("abort", abort);
+  }
+}
+
+/** The first setting outside its limits, in one sentence; empty where all are within. */
+function badSetting(rows, body) {
+  for (const { name, kind, least, most, methods } of rows) {
+    const value = body[name];
+    if (value === undefined || value === null || !methods.includes(body.method)) continue;
+    if (kind === "int" && !Number.isInteger(value)) return `${name} must be a whole number, got ${value}.`;
+    if (kind !== "int" && kind !== "float") continue;
+    if (least !== null && value < least) return `${name} must be at least ${least}, got ${value}.`;
+    if (most !== null && value > most) return `${name} must be at most ${most} here, got ${value}.`;
+  }
+  return "";
+}

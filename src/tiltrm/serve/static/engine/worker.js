@@ -1,0 +1,143 @@
+// The worker of the page: holds the model, solves one puzzle at a time, sends the events of the server's stream.
+
+import { FrameBuilder, baselineEvent, resultEvent, startEvent } from "./frames.js";
+import { Model } from "./model.js";
+import { baselineSearch, buildSearch } from "./plan.js";
+import { rulesOf } from "./rules.js";
+import { EngineError, download, interleaved, offerWords, offers, openRuntime } from "./runtime.js";
+import { Search } from "./search.js";
+import { readViews } from "./views.js";
+
+const TASK = new MessageChannel(); // a turn of the event loop without a timer's delay
+const turns = [];
+TASK.port1.onmessage = () => turns.shift()();
+const turn = () => new Promise((resolve) => { turns.push(resolve); TASK.port2.postMessage(null); });
+
+let site = null; // {root, files, models, asked}
+let current = null; // {name, model, known, views, task, offer}
+const runtimes = {}; // by build: a page has one
+const stopped = new Set();
+
+const url = (path) => new URL(path, site.root).href;
+const say = (message) => postMessage(message);
+
+/** Open a model on the best that there is; what does not work is said and the next is tried. */
+async function open(name, worse = 0) {
+  if (current?.name === name && !worse) return current;
+  const found = (await offers(site.asked)).slice(worse);
+  if (!found.length) throw new EngineError("Nothing is left to run on: WebGPU and WebAssembly both failed; close other pages and reload this one.");
+  for (const [k, offer] of found.entries()) {
+    try {
+      current = { ...(await openOn(name, offer)), rank: worse + k };
+      say({ type: "ready", name, words: offerWords(offer), ...offer });
+      return current;
+    } catch (error) {
+      if (error instanceof EngineError || k === found.length - 1) throw error;
+      say({ type: "note", text: `${offerWords(offer)} could not be used (${reason(error)}); trying ${offerWords(found[k + 1])}.` });
+    }
+  }
+}
+
+async function openOn(name, offer) {
+  const listed = site.models.find((model) => model.name === name);
+  const parts = listed.files;
+  const fresh = !runtimes[offer.build];
+  const wanted = [...(fresh ? [site.runtime[offer.build].binary] : []), parts.about, parts.embed, parts.step];
+  const total = wanted.reduce((sum, path) => sum + site.files[path], 0);
+  let loaded = 0;
+  const get = (path) => download(url(path), (bytes) => say({ type: "progress", loaded: (loaded += bytes), total }));
+  const files = Promise.all([parts.about, parts.embed, parts.step].map(get));
+  if (fresh) {
+    const places = Object.fromEntries(Object.entries(site.runtime).map(([build, { script, loader }]) =>
+      [build, { script: url(script), loader: url(loader) }]));
+    const [binary] = await Promise.all([get(site.runtime[offer.build].binary), files]);
+    runtimes[offer.build] = await openRuntime(offer, places, binary);
+  }
+  const [about, embed, step] = await files;
+  const known = JSON.parse(new TextDecoder().decode(about));
+  await current?.model.close().catch(() => {}); // a runtime that failed may refuse even this
+  const model = await Model.open(runtimes[offer.build], known, { embed: interleaved(embed), step: interleaved(step) },
+    { executionProviders: [offer.backend] });
+  return { name, model, known, views: readViews(known), task: rulesOf(known.task, known.side), offer };
+}
+
+const reason = (error) => String(error?.message ?? error).split("\n")[0].slice(0, 160);
+const noMemory = (error) => /memory|allocat|bad_alloc|abort/i.test(reason(error));
+
+/** One search to its end; null where it was stopped. Counts evaluations and seconds for the rate. */
+async function searched(id, engine, built, tokens, seed, views, show) {
+  const search = new Search(engine.model, built, engine.task, tokens, seed, views);
+  search.pause = async () => {
+    await turn();
+    if (stopped.has(id)) throw new Stop();
+  };
+  let last = null;
+  for await (const info of search.run()) {
+    show?.(info);
+    last = info;
+    await search.pause();
+  }
+  return last.result;
+}
+
+class Stop extends Error {}
+
+async function solve(id, body) {
+  const { puzzles: [puzzle], task: taskName, baseline, model: _, ...settings } = body;
+  const listed = site.models.find(({ task }) => task === taskName);
+  if (!listed) throw new EngineError(`Expected a task that this page has a model for, got ${taskName}.`);
+  let engine = await open(listed.name);
+  for (;;) {
+    try {
+      return await solveOn(engine, id, puzzle, settings, baseline);
+    } catch (error) {
+      if (!error.ofModel || (noMemory(error) && engine.offer.backend === "wasm")) throw error;
+      say({ type: "note", text: `${offerWords(engine.offer)} failed (${reason(error)}).` });
+      engine = await open(listed.name, engine.rank + 1);
+    }
+  }
+}
+
+async function solveOn(engine, id, puzzle, settings, baseline) {
+  const { known, task, views } = engine;
+  const tokens = Uint8Array.from([...puzzle], (symbol) => Math.max(known.symbols.indexOf(symbol), 0));
+  const given = { method: "adaptive", seed: 0, ...settings };
+  const send = (name, data) => say({ type: "event", id, name, data });
+  const built = buildSearch(known, task, given);
+  send("start", startEvent(known, task, puzzle, tokens, given));
+  const frames = new FrameBuilder(built.plan);
+  const begun = performance.now();
+  const rate = (evaluations) => say({ type: "rate", rate: (1000 * evaluations) / (performance.now() - begun), words: offerWords(engine.offer) });
+  const result = await searched(id, engine, built, tokens, given.seed, views, (info) => {
+    send("step", frames.frame(info, engine.model));
+    rate(info.evaluations);
+  });
+  send("result", resultEvent(known, task, puzzle, tokens, result, (performance.now() - begun) / 1000));
+  if (!baseline) return;
+  // Adaptive solving begins with the deterministic run, so where that decided there is nothing more to compute.
+  const same = given.method === "adaptive" && !given.rules && given.halt_above === undefined && built.plan.stages[0].particles === 1
+    && result.decidedBy === "halting" && result.particles === 1 && result.outerSteps <= built.plan.stages[0].outer_steps;
+  const plain = same ? result : await searched(id, engine, baselineSearch(known, task), tokens, 0, null);
+  send("baseline", baselineEvent(task, tokens, plain));
+}
+
+let queue = Promise.resolve(); // one run at a time
+
+onmessage = ({ data }) => {
+  if (data.type === "site") site = data.site;
+  else if (data.type === "stop") stopped.add(data.id);
+  else if (data.type === "open") queue = queue.then(() => open(data.name)).catch((error) => fail(null, error));
+  else if (data.type === "solve") {
+    queue = queue.then(() => (stopped.has(data.id) ? null : solve(data.id, data.body)))
+      .then(() => say({ type: "end", id: data.id }))
+      .catch((error) => fail(data.id, error));
+  }
+};
+
+function fail(id, error) {
+  if (error instanceof Stop) return say({ type: "end", id });
+  const sentence = error instanceof EngineError ? error.message
+    : noMemory(error) ? "The memory of this browser did not suffice; close other pages, or take fewer particles."
+      : error.message;
+  say({ type: "failed", id, error: sentence, broken: noMemory(error) }); // the page starts a new worker
+}
