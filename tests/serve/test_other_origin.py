@@ -48,6 +48,7 @@ def evil() -> Any:
     threading.Thread(target=server.serve_forever, daemon=True).start()
     yield server, Handler
     server.shutdown()
+    server.server_close()
 
 
 def test_other_sites_and_rebound_names_are_refused(toy: TRM, evil: Any) -> None:
