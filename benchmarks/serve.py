@@ -4,6 +4,7 @@
 request, and checks every answer against the library's own. Refused requests are sent again. It
 prints throughput, latency percentiles and memory, and fails unless every answer is right and comes
 once, memory is flat, and throughput is at least 80 % of one big batch solved by the library.
+`--clients 500 --hostile 0.1` adds slow, huge, malformed, leaving and silent clients.
 """
 
 import argparse
@@ -16,7 +17,7 @@ import tempfile
 import time
 from collections import Counter
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -153,10 +154,31 @@ async def client(port: int, work: Iterator[tuple[int, str]], tally: Tally) -> No
         line[1].close()
 
 
+async def hostile(port: int, number: int) -> None:
+    """Misbehave in one of five ways, again and again, until cancelled."""
+    head = b"POST /v1/solve HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Type: application/json\r\n"
+    sent = [
+        [b"POST ", *([b"/"] * 20)],  # slow: a byte a second
+        [head + b"Content-Length: 100000000\r\n\r\n" + b"[" * 100_000],  # huge
+        [head + b'Content-Length: 12\r\n\r\n{"puzzles": '],  # malformed
+        [head + b'Content-Length: 999\r\n\r\n{"puzzles"'],  # hangs up inside its body
+        [],  # silent
+    ][number % 5]
+    while True:
+        with suppress(OSError):
+            _, writer = await asyncio.open_connection("127.0.0.1", port)
+            for part in sent:
+                writer.write(part)
+                await asyncio.sleep(1.0 if len(sent) > 1 else 0.05)
+            await asyncio.sleep(0.0 if sent else 5.0)
+            writer.close()
+        await asyncio.sleep(0.05)
+
+
 async def load_test(
-    port: int, process: int, texts: list[str], clients: int, tally: Tally
+    port: int, process: int, texts: list[str], clients: int, tally: Tally, abusers: int = 0
 ) -> float:  # fmt: skip
-    """All clients at once; the seconds until the last answer."""
+    """All clients at once; the seconds until the last answer. `abusers` misbehave meanwhile."""
 
     async def look() -> None:
         while True:
@@ -164,11 +186,13 @@ async def load_test(
             await asyncio.sleep(0.5)
 
     watcher = asyncio.ensure_future(look())
+    abuse = [asyncio.ensure_future(hostile(port, number)) for number in range(abusers)]
     work = iter(list(enumerate(texts)))
     begun = time.perf_counter()
     await asyncio.gather(*(client(port, work, tally) for _ in range(clients)))
     seconds = time.perf_counter() - begun
-    watcher.cancel()
+    for task in (watcher, *abuse):
+        task.cancel()
     return seconds
 
 
@@ -200,6 +224,8 @@ def main() -> int:
     parser.add_argument("--clients", type=int, default=200)
     parser.add_argument("--puzzles", type=int, default=2000)
     parser.add_argument("--queue", type=int, default=160)
+    help_ = "clients that misbehave besides, as a share of the others"
+    parser.add_argument("--hostile", type=float, default=0.0, metavar="SHARE", help=help_)
     arguments = parser.parse_args()
     texts = puzzles(arguments.puzzles)
     with tempfile.TemporaryDirectory() as name:
@@ -209,7 +235,8 @@ def main() -> int:
         expected, before = library(model, texts)
         tally = Tally(expected)
         with server(folder, arguments.queue) as (port, process):
-            served = asyncio.run(load_test(port, process, texts, arguments.clients, tally))
+            abusers = round(arguments.hostile * arguments.clients)
+            served = asyncio.run(load_test(port, process, texts, arguments.clients, tally, abusers))
         after = library(model, texts)[1]
     fine = report(tally, len(texts), (before + after) / 2.0, served)
     print("all holds" if fine else "something does not hold")

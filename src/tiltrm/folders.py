@@ -1,6 +1,7 @@
 """Atomic replacement of folders: after a kill, a folder is complete or absent."""
 
 import os
+import secrets
 import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -39,6 +40,24 @@ def replacing(target: Path) -> Iterator[Path]:
         shutil.rmtree(old, ignore_errors=True)
     finally:
         shutil.rmtree(fresh, ignore_errors=True)
+
+
+def write_whole(path: Path, text: str) -> None:
+    """Write a text file beside the old one, then replace that: a full disk destroys nothing.
+
+    A device or a pipe is written directly.
+    """
+    if path.exists() and not path.is_file():
+        path.write_text(text, encoding="utf-8")
+        return
+    draft = path.with_name(f".{path.name}-{secrets.token_hex(4)}")
+    try:
+        draft.write_text(text, encoding="utf-8")
+        if path.exists():
+            shutil.copymode(path, draft)
+        os.replace(draft, path)
+    finally:
+        draft.unlink(missing_ok=True)
 
 
 @contextmanager

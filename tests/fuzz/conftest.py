@@ -13,15 +13,21 @@ import numpy as np
 import pytest
 import torch
 
+from tiltrm.evaluate import Job
+from tiltrm.evaluate.options import complete
 from tiltrm.evaluate.shards import Shard, encode
 from tiltrm.model import save
 from tiltrm.model.trm import TRM
 from tiltrm.tasks import Sudoku
 
-from ..evaluate.toys import a_job
+TOY_JOB = Job(
+    "solve", "m", "w" * 16, "sudoku4", "d", "Test", "c", None, "guided",
+    tuple(complete("guided", {}, "sudoku4").items()), 0, 0, 1,
+)  # fmt: skip
 
 TOY = Sudoku(2)
-LIMIT = 10  # seconds beyond which an input counts as a hang
+LIMIT = 10  # seconds of computing beyond which an input counts as a hang
+ASLEEP = 120  # seconds of waiting beyond which it does, too
 
 
 class HangError(Exception):
@@ -37,13 +43,17 @@ def bounded() -> Callable[[], Any]:
         def ring(*_: object) -> None:
             raise HangError(f"more than {LIMIT} s")
 
-        before = signal.signal(signal.SIGALRM, ring)
-        signal.setitimer(signal.ITIMER_REAL, LIMIT)
+        timers = ((signal.SIGPROF, signal.ITIMER_PROF, LIMIT),
+                  (signal.SIGALRM, signal.ITIMER_REAL, ASLEEP))  # fmt: skip
+        before = [signal.signal(number, ring) for number, _, _ in timers]
+        for _, timer, seconds in timers:
+            signal.setitimer(timer, seconds)
         try:
             yield
         finally:
-            signal.setitimer(signal.ITIMER_REAL, 0)
-            signal.signal(signal.SIGALRM, before)
+            for (number, timer, _), handler in zip(timers, before, strict=True):
+                signal.setitimer(timer, 0)
+                signal.signal(number, handler)
 
     return limited
 
@@ -74,7 +84,7 @@ def shards() -> dict[str, bytes]:
         "decided_by": np.array(["budget", "halting", "time"], dtype=object),
         "exact_by_step": np.zeros((3, 2), dtype=bool),
     }  # fmt: skip
-    shard = Shard(a_job(), columns, {"seconds": 1.0})
+    shard = Shard(TOY_JOB, columns, {"seconds": 1.0})
     return {suffix: encode(shard, suffix) for suffix in (".parquet", ".safetensors")}
 
 

@@ -92,15 +92,15 @@ REQUIRED = {"solve": ["--model", "@MODEL"], "evaluate": ["--model", "@MODEL", "-
 @given(command_lines(), st.booleans())
 @example(["data", "@TXT", "--task", "tiltrm.tasks:Sudoku"], False)
 @example(["solve", "--method", "guided", "--noise", "1e308"], True)
-@example(["solve", "--method", "guided", "--particles", "65536", "--outer-steps", "1"], True)
+@example(["solve", "--method", "guided", "--particles", "4096", "--outer-steps", "1"], True)
 @example(["diagnose", "--puzzles", "99999999999999999999"], True)
 @example(["data", "--generate", "99999999999999999999", "--out", "@NEW"], False)
 @example(["train", "--task", "sudoku4", "--preset", "toy", "--set", "batch=2000000000"], False)
 @example(["evaluate", "--set", "noise=1e308"], True)
 @MANY
 def test_any_command_line(
-    files: dict[str, str], bounded: Callable[[], Any], line: list[str], whole: bool,
-    capsys: pytest.CaptureFixture[str],
+    files: dict[str, str], bounded: Callable[[], Any], capsys: pytest.CaptureFixture[str],
+    line: list[str], whole: bool,
 ) -> None:  # fmt: skip
     registry._registered.clear()
     command = line[0]

@@ -24,12 +24,18 @@ class CountedRunner:
         names = {shared: name for name, shared in searches.items()}
         take = self.runner.scheduler.take
 
+        self.seconds = {"old": 1.0, "new": 1.0}  # of a step
+        self.last = ""
+        note = self.runner.scheduler.note
+
         def counted() -> WaitingBatch:
             batch = take()
-            self.steps[names[batch.shared]] += 1
+            self.last = names[batch.shared]
+            self.steps[self.last] += 1
             return batch
 
         monkeypatch.setattr(self.runner.scheduler, "take", counted)
+        monkeypatch.setattr(self.runner.scheduler, "note", lambda _: note(self.seconds[self.last]))
 
     def add(self, client: str, seed: int = 0) -> PendingRequest:
         request = PendingRequest(1, lambda: None)
@@ -74,3 +80,16 @@ def test_a_new_puzzle_does_not_wait_for_an_old_one(counted: CountedRunner) -> No
         counted.runner.step()
     assert (counted.steps["new"], request.outcomes) == (SHORT, ["done"])
     assert counted.steps["old"] == 3 + SHORT  # steps went in turn
+
+
+def test_a_short_puzzle_waits_for_one_long_step_at_most(counted: CountedRunner) -> None:
+    """A step of the old puzzle takes as long as all steps of a new one."""
+    counted.seconds["old"] = 2.0 * SHORT
+    counted.add("old")
+    counted.runner.step()
+    for seed in range(3):
+        before = counted.steps["old"]
+        request = counted.add("new", seed)
+        while request.outcomes == [None]:
+            counted.runner.step()
+        assert counted.steps["old"] - before <= 1

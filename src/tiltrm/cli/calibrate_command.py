@@ -34,7 +34,7 @@ def run(arguments: argparse.Namespace) -> int:
         raise DataError(
             f"{arguments.data}: expected at least {FEWEST} puzzles with answers, got {len(puzzles)}"
         )
-    steps = len(puzzles) * require_whole("--outer-steps", arguments.outer_steps, 1)
+    steps = len(puzzles) * require_whole("outer_steps", arguments.outer_steps, 1)
     evaluations = steps * evaluations_per_step(model)
     if evaluations > CERTAINLY_SHORT:
         seconds = evaluations * seconds_per_evaluation(model, puzzles.questions)

@@ -8,6 +8,7 @@ from tiltrm.data import read
 from tiltrm.device import choose
 from tiltrm.diagnose import SMALL, DiagnosisReport, diagnose
 from tiltrm.errors import DataError, SettingsError
+from tiltrm.folders import write_whole
 from tiltrm.model import load
 from tiltrm.report.diagnosis import page
 from tiltrm.report.page import make_folder
@@ -48,7 +49,7 @@ def run(arguments: argparse.Namespace) -> int:
 def _write(report: DiagnosisReport, folder: Path) -> None:
     """A page and its numbers; files of an earlier diagnosis in the folder are replaced."""
     try:
-        (folder / PAGE).write_text(page(report.as_dict()), encoding="utf-8")
-        (folder / FIGURES).write_text(report.as_json() + "\n", encoding="utf-8")
+        write_whole(folder / PAGE, page(report.as_dict()))
+        write_whole(folder / FIGURES, report.as_json() + "\n")
     except OSError as error:
         raise DataError(f"{folder}: expected to write there, got: {error.strerror}") from error

@@ -174,6 +174,11 @@ def add_serve(parser: argparse.ArgumentParser) -> None:
     add("--queue", type=int, default=4096, metavar="N", help="puzzles accepted and not finished; "
         "more are refused (4096)")  # fmt: skip
     add("--timeout", type=float, default=600.0, metavar="S", help="seconds for a request (600)")
+    add("--limit", action="append", default=[], metavar="NAME=VALUE", help="another limit of "
+        "GET /v1/limits, e.g. work=100000; again for others")  # fmt: skip
+    add("--name", action="append", default=[], metavar="HOST", help="a further host name that it "
+        "answers to, e.g. that of a proxy")  # fmt: skip
+    add("--log", action="store_true", help="log every request to stderr, a JSON object a line")
     _add_device(parser)
 
 

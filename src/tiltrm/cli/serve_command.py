@@ -1,13 +1,20 @@
 """Serve the page that shows a run step by step, and the same solver over HTTP."""
 
 import argparse
+import ipaddress
+import logging
+import sys
+from dataclasses import asdict
 from pathlib import Path
 
+from tiltrm.checks import require_number
 from tiltrm.cli.extras import needs_extra
+from tiltrm.cli.values import parse_assignment
 from tiltrm.device import choose
 from tiltrm.errors import DataError, SettingsError
 from tiltrm.model import load
 from tiltrm.model.checkpoint import bundled
+from tiltrm.records import build_record
 from tiltrm.tasks import STANDARD, SUDOKU
 
 SHORTEST_TOKEN = 16
@@ -29,11 +36,24 @@ def run(arguments: argparse.Namespace) -> int:
     models = {
         name: load(source, device=device) for name, source in model_sources(arguments).items()
     }
-    bounds = requests.Limits(queue=arguments.queue, seconds=arguments.timeout)
+    given = {"queue": arguments.queue, "seconds": arguments.timeout}
+    given |= dict(parse_assignment(text) for text in arguments.limit)
+    bounds = build_record(requests.Limits, given)
+    for name, value in asdict(bounds).items():
+        require_number(name, value, LONGEST * 1e6, 1e-3)
     made, listener = server.build(
         models, device, host=arguments.host, port=arguments.port, token=token,
-        limits=bounds, task=arguments.task,
+        limits=bounds, task=arguments.task, names=arguments.name,
     )  # fmt: skip
+    if arguments.log:
+        logging.basicConfig(format="%(message)s", stream=sys.stderr)
+        logging.getLogger("tiltrm.serve.access").setLevel(logging.INFO)
+    if token is None and not ipaddress.ip_address(listener.getsockname()[0]).is_loopback:
+        print(
+            "tiltrm serve: everybody who reaches this address can use the server; give "
+            "--token-file F, or put it behind a proxy (docs/serving.md)",
+            file=sys.stderr,
+        )
     print(f"serving {', '.join(models)} at {server.address(listener)}", flush=True)
     server.run(made, listener)
     return 0

@@ -27,10 +27,10 @@ from tiltrm.model.describe import describe
 from tiltrm.records import build_record
 
 WEIGHTS, CONFIG, CARD = "model.safetensors", "config.json", "CARD.md"
-LARGEST_LOGIT = 1e6  # a threshold beyond it is a broken file
 CALIBRATION, TUNED = "calibration.json", "tuned.json"  # written by `tiltrm tune`
 MAX_CONFIG = 10**7  # bytes
 MAX_WEIGHTS = 1 << 35  # bytes
+LARGEST_LOGIT = 1e6  # a threshold beyond it is a broken file
 
 
 @dataclass(frozen=True)

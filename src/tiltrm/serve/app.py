@@ -3,6 +3,7 @@
 import asyncio
 import html
 from collections.abc import Collection
+from dataclasses import asdict
 from typing import Any
 
 from fastapi import FastAPI, Request
@@ -84,6 +85,7 @@ def _add_work(app: FastAPI, handler: RequestHandler) -> None:
 
 def _add_facts(app: FastAPI, handler: RequestHandler, metrics: Metrics) -> None:
     one_at_a_time = asyncio.Semaphore(1)
+    generating: list[int] = []  # seeds of the requests that wait
 
     @app.get("/v1/models")
     async def models() -> dict[str, Any]:
@@ -105,6 +107,11 @@ def _add_facts(app: FastAPI, handler: RequestHandler, metrics: Metrics) -> None:
         """The methods, and the settings that the page's form shows, with their limits."""
         return {"methods": METHODS, "settings": form_rows()}
 
+    @app.get("/v1/limits")
+    async def limits() -> dict[str, Any]:
+        """The limits of this server; `tiltrm serve --limit NAME=VALUE` changes them."""
+        return asdict(handler.limits)
+
     @app.get("/v1/replay")
     async def replay() -> HTMLResponse:
         """The page of `solve --html` without a run; the page puts one in and saves it."""
@@ -117,10 +124,19 @@ def _add_facts(app: FastAPI, handler: RequestHandler, metrics: Metrics) -> None:
             raise Refusal(422, f"seed: expected 0 to {LARGEST_SEED - 1}")
         try:
             kind = by_name(task[:100])
+        except SettingsError as error:
+            raise Refusal(422, str(error)) from None
+        generating.append(seed)
+        try:
+            if len(generating) > handler.limits.generating:
+                raise Refusal(429, "too many puzzles are being generated", retry_after="1")
             async with one_at_a_time:
                 puzzle, answer = await asyncio.to_thread(kind.generate, seed)
         except SettingsError as error:
             raise Refusal(422, str(error)) from None
+        finally:
+            if generating:
+                generating.pop()
         return {
             "task": kind.name, "seed": seed, "puzzle": kind.decode(puzzle),
             "answer": kind.decode(answer),
@@ -129,8 +145,9 @@ def _add_facts(app: FastAPI, handler: RequestHandler, metrics: Metrics) -> None:
     @app.get("/healthz")
     async def health() -> JSONResponse:
         """200 while the server accepts puzzles."""
-        fine = handler.engine.alive and not handler.engine.closing
-        return JSONResponse({"status": "ok" if fine else "closing"}, 200 if fine else 503)
+        engine = handler.engine
+        status = "closing" if engine.closing else "ok" if engine.alive else "the engine has ended"
+        return JSONResponse({"status": status}, 200 if status == "ok" else 503)
 
     @app.get("/metrics")
     async def measured() -> Response:

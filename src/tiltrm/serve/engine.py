@@ -20,6 +20,8 @@ FIRST_WAIT = 0.003  # seconds that the first puzzle after an idle time waits for
 # While batches run, new puzzles are admitted so many at once, or after so many seconds: puzzles
 # that begin together share their batches to the end, and small batches are slow.
 ADMIT_AT_ONCE, ADMIT_AFTER = 32, 0.05
+RESERVED = 4  # one in so many places is kept for requests that have begun few puzzles
+SMALL = 8  # puzzles of a request that may take a reserved place
 LONGEST_RETRY = 60  # seconds, the highest Retry-After
 
 
@@ -139,5 +141,21 @@ class Engine:
             early = time.monotonic() - self._since < ADMIT_AFTER
             if early and len(self._waiting) < ADMIT_AT_ONCE and not self._runner.idle:
                 return []
-            room = min(self._runner.free, len(self._waiting))
-            return [self._waiting.popleft() for _ in range(room)]
+            room = self._runner.free
+            # Requests take turns, the one that has begun the fewest puzzles first, and the last
+            # places are for requests that have begun none: a large request cannot fill them all.
+            spare = self._runner.most // RESERVED
+            admitted: list[PendingPuzzle] = []
+            for puzzle in sorted(self._waiting, key=_turn):
+                begun = puzzle.request.begun
+                if len(admitted) < (room if begun < SMALL else room - spare):
+                    puzzle.request.begun += 1
+                    admitted.append(puzzle)
+            chosen = {id(puzzle) for puzzle in admitted}
+            self._waiting = deque(p for p in self._waiting if id(p) not in chosen)
+            return admitted
+
+
+def _turn(puzzle: PendingPuzzle) -> int:
+    """The place of a puzzle among those of its request; the sort keeps the order of arrival."""
+    return puzzle.index

@@ -3,8 +3,11 @@
 import hmac
 import ipaddress
 import json
+import logging
+import secrets
+import socket
 import time
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
@@ -22,6 +25,7 @@ HEADERS = {
     "Cross-Origin-Opener-Policy": "same-origin",
 }
 REVALIDATE = "no-cache"  # after an update no browser combines an old script with a new page
+ACCESS = logging.getLogger("tiltrm.serve.access")  # a JSON object a request
 LOOPBACK = ("127.0.0.1", "localhost", "::1")
 PROTECTED = ("/v1/", "/metrics", "/openapi.json", "/docs")  # need the token, if there is one
 OPEN = "/v1/settings"  # the form, in which the token is typed, is made from it
@@ -47,6 +51,7 @@ class Guard:
             return
         begun, status = time.perf_counter(), 500
         path = scope["path"]
+        number = secrets.token_hex(8)
 
         async def send_with_headers(message: Message) -> None:
             nonlocal status
@@ -55,6 +60,7 @@ class Guard:
                 headers = MutableHeaders(scope=message)
                 for name, value in HEADERS.items():
                     headers[name] = value
+                headers["X-Request-Id"] = number
                 headers.setdefault("Cache-Control", REVALIDATE)
             await send(message)
 
@@ -67,27 +73,58 @@ class Guard:
                 await _refuse(send_with_headers, *refused)
         finally:
             route = path if path in self.routes else "other"
-            self.metrics.note(route, status, time.perf_counter() - begun)
+            seconds = time.perf_counter() - begun
+            self.metrics.note(route, status, seconds)
+            if ACCESS.isEnabledFor(logging.INFO):
+                client = (scope.get("client") or ("", 0))[0]
+                said = {"request": number, "client": client, "method": scope["method"],
+                        "route": route, "status": status, "seconds": round(seconds, 4)}  # fmt: skip
+                ACCESS.info("%s", json.dumps(said))
 
     def _refused(self, path: str, headers: Headers) -> tuple[int, str] | None:
-        if self.hosts is not None and _name(headers.get("host", "")) not in self.hosts:
+        host = headers.get("host", "")
+        if self.hosts is not None and not self._answers_to(_name(host)):
             return 421, f"expected a request for {', '.join(self.hosts)}"
+        # A page of another site may not even let this server work, though it could not read the
+        # answer: browsers say where a request comes from. A link to the page itself is fine.
+        origin = headers.get("origin")
+        foreign = origin is not None and origin.partition("://")[2].lower() != host.lower()
+        if path.startswith(PROTECTED) and (
+            foreign or headers.get("sec-fetch-site") in ("cross-site", "same-site")
+        ):
+            return 403, "expected a request of this server's own page, got one of another site"
         if self.token is not None and path.startswith(PROTECTED) and path != OPEN:
             sent = headers.get("authorization", "").encode("latin-1")
             if not hmac.compare_digest(sent, self.token):
                 return 401, "expected Authorization: Bearer and the token of this server"
         return None
 
+    def _answers_to(self, name: str) -> bool:
+        """A name of this server; "*" among them: any address, which no DNS name can stand for."""
+        assert self.hosts is not None
+        return name in self.hosts or ("*" in self.hosts and _is_address(name))
 
-def own_names(host: str, address: str) -> tuple[str, ...] | None:
+
+def _is_address(name: str) -> bool:
+    try:
+        ipaddress.ip_address(name)
+    except ValueError:
+        return False
+    return True
+
+
+def own_names(host: str, address: str, more: Iterable[str] = ()) -> tuple[str, ...]:
     """The host names of a server that listens on `host`, whose address is `address`.
 
+    `more` are names that a proxy or a DNS server gives it.
+
     A server on a loopback address has few, so that a page of another site cannot reach it by a
-    DNS name that points here. None for other servers, whose names are not known.
+    DNS name that points here. Others answer to their machine's name and to any address too.
     """
+    own: tuple[str, ...] = (*LOOPBACK, address, host.lower())
     if not ipaddress.ip_address(address).is_loopback:
-        return None
-    return tuple(dict.fromkeys((*LOOPBACK, address, host.lower())))
+        own = (*own, socket.gethostname().lower(), socket.getfqdn().lower(), "*")
+    return tuple(dict.fromkeys((*own, *(name.lower() for name in more))))
 
 
 def _name(host: str) -> str:

@@ -4,6 +4,7 @@ import asyncio
 import json
 import threading
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import Any, ParamSpec
 
@@ -13,12 +14,13 @@ from torch import Tensor
 from tiltrm.diagnose import SMALL, DiagnosisReport, diagnose
 from tiltrm.errors import PuzzleError, SettingsError, TiltrmError
 from tiltrm.explore.result import SearchResult
+from tiltrm.explore.search import TIMED_OUT
 from tiltrm.serve.engine import ClosingError, Engine, FullError
 from tiltrm.serve.requests import DiagnoseRequest, Limits, Refusal, SearchRequest, SolveRequest
 from tiltrm.serve.runner import LOG, PendingPuzzle, PendingRequest, ReadResult
 from tiltrm.serve.scheduler import LoadedModel, SharedSearch, shared_search
 from tiltrm.solving import PuzzleRecord, exploration_for, task_of
-from tiltrm.solving.call import read_texts, risk_rung
+from tiltrm.solving.call import count_all, read_texts, risk_rung
 from tiltrm.solving.solution import puzzle_record
 from tiltrm.tasks import Task
 
@@ -59,9 +61,16 @@ class RequestHandler:
         loaded, _ = self.find(body.model, body.task)
         settings = {"method": body.method, **body.given()}
         try:
-            return shared_search(loaded, body.task, tuple(sorted(settings.items())))
+            shared = shared_search(loaded, body.task, tuple(sorted(settings.items())))
         except SettingsError as error:
             raise Refusal(422, str(error)) from None
+        work = sum(stage.particles * stage.outer_steps for stage in shared.search.plan.stages)
+        if work > self.limits.work:
+            raise Refusal(
+                422, f"expected particles x outer steps of at most {self.limits.work:,} a puzzle, "
+                f"got {work:,}",
+            )  # fmt: skip
+        return shared
 
     def trusted_above(self, body: SearchRequest, shared: SharedSearch) -> float | None:
         """The trust that an answer needs at the risk of this request; raises Refusal."""
@@ -87,8 +96,9 @@ class RequestHandler:
 
     async def solve(self, request: Request, body: SolveRequest) -> list[PuzzleRecord]:
         """The records of all puzzles, in their order; raises Refusal."""
-        if len(body.puzzles) > self.engine.queue:
-            raise Refusal(422, f"puzzles: expected at most {self.engine.queue} in one request")
+        most = min(self.engine.queue, self.limits.puzzles)
+        if len(body.puzzles) > most:
+            raise Refusal(422, f"puzzles: expected at most {most} in one request")
         shared = self.search(body)
         above = self.trusted_above(body, shared)
         records, good = read_texts(shared.task, body.puzzles)
@@ -102,9 +112,13 @@ class RequestHandler:
                 )
                 for index, tokens in enumerate(good.values())
             ])  # fmt: skip
-            await self._wait(request, pending, done)
-            for place, outcome in zip(good, pending.outcomes, strict=True):
-                records[place] = outcome
+            tokens = list(good.values())
+            counting = asyncio.create_task(asyncio.to_thread(count_all, shared.task, tokens))
+            await self._wait(request, pending, done, partly=True)
+            counts = await counting
+            for place, outcome, count in zip(good, pending.outcomes, counts, strict=True):
+                found = outcome or unfinished(shared.task, good[place])
+                records[place] = replace(found, solutions=count)
         return [found for found in records if found is not None]
 
     async def diagnose(self, request: Request, body: DiagnoseRequest) -> Any:
@@ -153,8 +167,14 @@ class RequestHandler:
         self._diagnosing = False
         pending.put(0, report, failed)
 
-    async def _wait(self, request: Request, pending: PendingRequest, done: asyncio.Event) -> None:
-        """Wait for the outcomes while the client is connected; raises Refusal."""
+    async def _wait(
+        self, request: Request, pending: PendingRequest, done: asyncio.Event, *,
+        partly: bool = False,
+    ) -> None:  # fmt: skip
+        """Wait for the outcomes while the client is connected; raises Refusal.
+
+        With `partly`, some outcomes are enough when the time is over.
+        """
         finished = asyncio.ensure_future(done.wait())
         gone = asyncio.ensure_future(_disconnected(request))
         try:
@@ -164,7 +184,8 @@ class RequestHandler:
             )  # fmt: skip
             if pending.error is not None:
                 raise failure(pending.error)
-            if not done.is_set():
+            some = partly and any(outcome is not None for outcome in pending.outcomes)
+            if not done.is_set() and not some:
                 raise Refusal(504, LATE.format(self.limits.seconds))
         finally:
             self.engine.abandon(pending)
@@ -182,6 +203,11 @@ def record_reader(
         return puzzle_record(task, tokens, found, row, rate, abstain, trusted_above=trusted_above)
 
     return read
+
+
+def unfinished(task: Task, tokens: Tensor) -> PuzzleRecord:
+    """The record of a puzzle that was not finished within the time of its request."""
+    return PuzzleRecord(task.decode(tokens), abstained=True, decided_by=TIMED_OUT)
 
 
 def failure(error: BaseException) -> Refusal:

@@ -11,6 +11,7 @@ from typing import Any
 from tiltrm.errors import DataError
 from tiltrm.explore.cloud import StepInfo
 from tiltrm.explore.running import run_search
+from tiltrm.folders import write_whole
 from tiltrm.model.base import RecursiveModel
 from tiltrm.serve import frames
 from tiltrm.settings import TABLE
@@ -60,7 +61,7 @@ class Recording:
     def write(self, record: PuzzleRecord, path: Path) -> None:
         """Write the page with this run in it; raises DataError."""
         try:
-            path.write_text(page(self.replay(record)), "utf-8")
+            write_whole(path, page(self.replay(record)))
         except OSError as error:
             raise DataError(
                 f"{path}: expected a file that can be written, got: {error.strerror}"

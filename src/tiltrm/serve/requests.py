@@ -11,6 +11,7 @@ from typing import Annotated, Any, Literal, TypeVar
 
 from fastapi import Request
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, create_model
+from starlette.requests import ClientDisconnect
 
 from tiltrm.explore.choices import ORACLE
 from tiltrm.settings import ADAPTIVE, METHODS, TABLE, Setting
@@ -35,10 +36,14 @@ class Limits:
     """Limits that the command line can change."""
 
     queue: int = 4096  # puzzles accepted and not finished
+    puzzles: int = PUZZLES  # in one request
+    work: int = MOST["particles"] * MOST["outer_steps"]  # particles x outer steps of a puzzle
     seconds: float = 600.0  # for one request
     body: int = 2 << 20  # bytes
     body_seconds: float = 10.0  # until all of it has arrived
     streams: int = 32  # at once
+    generating: int = 8  # requests for a generated puzzle at once
+    write_seconds: float = 30.0  # that a client may leave an answer unread
     connections: int = 1000
 
 
@@ -150,6 +155,8 @@ async def read(request: Request, kind: type[Body], limits: Limits) -> Body:
     try:
         async with asyncio.timeout(limits.body_seconds):
             content = await _bytes(request, limits.body)
+    except ClientDisconnect:  # nobody reads this answer; the log says what happened
+        raise Refusal(400, "the client left before its body had arrived") from None
     except TimeoutError:
         sentence = f"expected the whole body within {limits.body_seconds:g} s, got part of it"
         raise Refusal(408, sentence, connection="close") from None

@@ -41,6 +41,7 @@ class PendingRequest:
         self.outcomes: list[Any] = [None] * puzzles
         self.error: BaseException | None = None
         self.wanted = True  # a client still waits for it
+        self.begun = 0  # of its puzzles, those in batches or finished
         self._left = puzzles
         self._done = done
         self._lock = threading.Lock()
@@ -103,9 +104,14 @@ class BatchRunner:
         self._numbers = count()
 
     @property
+    def most(self) -> int:
+        """Puzzles in batches at once."""
+        return MOST_RUNNING[self.device.type]
+
+    @property
     def free(self) -> int:
         """Puzzles that can be added now."""
-        return MOST_RUNNING[self.device.type] - len(self._puzzles)
+        return self.most - len(self._puzzles)
 
     @property
     def idle(self) -> bool:
@@ -129,7 +135,9 @@ class BatchRunner:
         if batch is not None:
             self._advance(batch)
         self.counts.batches += 1
-        self.counts.busy += time.perf_counter() - begun
+        spent = time.perf_counter() - begun
+        self.counts.busy += spent
+        self.scheduler.note(spent)
 
     def fail_all(self, error: Exception) -> None:
         """Fail every puzzle and start with no batches."""

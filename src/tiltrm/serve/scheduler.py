@@ -1,8 +1,9 @@
 """Batches between two steps: which puzzles step together, and which batch is next.
 
 Puzzles with the same model and settings share a `SharedSearch`, and their batches are joined
-whenever they have taken the same steps. Steps go in turn to the batch with the lowest cost so far,
-so that easy puzzles are fast and new ones catch up, and to the oldest batch, so that none starves.
+whenever they have taken the same steps. Half of the time goes to the batch with the lowest cost so
+far, so that easy puzzles are fast and new ones catch up, and half to the oldest batch, so that none
+starves.
 Proved by tests/serve/test_scheduler.py.
 """
 
@@ -19,6 +20,9 @@ from tiltrm.model.base import RecursiveModel, State
 from tiltrm.serve.frames import baseline_search
 from tiltrm.solving import build_search, task_of
 from tiltrm.tasks import Task
+
+CHEAPEST, OLDEST, BOTH = "cheapest", "oldest", "both"  # kinds of turns
+LONGEST_DEBT = 5.0  # seconds by which one kind of turn may be ahead of the other
 
 
 @dataclass(frozen=True, eq=False)
@@ -131,7 +135,8 @@ def join(parts: list[WaitingBatch]) -> WaitingBatch:
         weights = torch.cat([c.log_weights for c in clouds])
         cloud = Cloud(State(answer, latent), weights, torch.cat([c.score for c in clouds]))
     ids = torch.cat([b.ids for b in batches])
-    joined = batches[0]._replace(ids=ids, problem=problem, cloud=cloud)
+    seconds = min(b.seconds for b in batches)  # a time limit may be exceeded, never fallen short of
+    joined = batches[0]._replace(ids=ids, problem=problem, cloud=cloud, seconds=seconds)
     return WaitingBatch(parts[0].shared, joined)
 
 
@@ -142,7 +147,8 @@ class Scheduler:
         self.memory = memory
         self.batches: list[WaitingBatch] = []
         self._rows: dict[LoadedModel, int] = {}  # smaller limits, after memory ran out
-        self._turn = 0
+        self._time = {CHEAPEST: 0.0, OLDEST: 0.0}  # seconds of steps taken in these turns
+        self._turn = CHEAPEST
 
     def limit_rows(self, loaded: LoadedModel, rows: int) -> None:
         """Step at most so many trajectories of this model at once from now on."""
@@ -150,7 +156,6 @@ class Scheduler:
 
     def take(self) -> WaitingBatch:
         """Remove the next batch, joined with others at its position and cut to a good size."""
-        self._turn += 1
         chosen = self._choose()
         size = self._size(chosen)
         others = [b for b in self.batches if b is not chosen and b.position == chosen.position]
@@ -179,7 +184,24 @@ class Scheduler:
             batch for batch in self.batches
             if batch.growth(min(self._size(batch), len(batch))) <= free
         ]  # fmt: skip
-        if fitting and self._turn % 2:
-            return min(fitting, key=lambda batch: batch.batch.evaluations)
         # If none fits, the oldest steps all the same, or nothing would ever finish.
-        return min(fitting or self.batches, key=lambda batch: batch.first)
+        oldest = min(fitting or self.batches, key=lambda batch: batch.first)
+        cheapest = min(fitting or [oldest], key=lambda batch: batch.batch.evaluations)
+        if oldest.position == cheapest.position:
+            self._turn = BOTH
+            return oldest
+        ahead = self._time[OLDEST] - self._time[CHEAPEST]
+        self._turn = CHEAPEST if ahead > 0 else OLDEST
+        return cheapest if ahead > 0 else oldest
+
+    def note(self, seconds: float) -> None:
+        """Count the time of the step that was taken last.
+
+        Both kinds of turns get the same time, not the same number of steps: after one step of the
+        largest cloud, a small request takes as many steps as fit in that time.
+        """
+        if self._turn != BOTH:
+            self._time[self._turn] += seconds
+            debt = self._time[OLDEST] - self._time[CHEAPEST]
+            bounded = max(-LONGEST_DEBT, min(LONGEST_DEBT, debt))
+            self._time = {CHEAPEST: 0.0, OLDEST: bounded}

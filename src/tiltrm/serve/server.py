@@ -4,7 +4,7 @@ import asyncio
 import logging
 import os
 import socket
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from types import FrameType
 from typing import ClassVar
 
@@ -36,6 +36,8 @@ class IdleTimeoutProtocol(H11Protocol):
     """
 
     seconds: ClassVar[float] = IDLE
+    unread: ClassVar[float] = IDLE  # seconds that a client may leave an answer unread
+    _writing: asyncio.TimerHandle | None = None  # runs while the client does not read
     _timer: asyncio.TimerHandle | None = None  # runs while a request head is awaited
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
@@ -49,8 +51,21 @@ class IdleTimeoutProtocol(H11Protocol):
         else:
             self._stop_timer()
 
+    def pause_writing(self) -> None:
+        super().pause_writing()
+        if self._writing is None:
+            self._writing = self.loop.call_later(self.unread, self.transport.abort)
+
+    def resume_writing(self) -> None:
+        super().resume_writing()
+        if self._writing is not None:
+            self._writing.cancel()
+            self._writing = None
+
     def connection_lost(self, exc: Exception | None) -> None:
         self._stop_timer()
+        if self._writing is not None:
+            self._writing.cancel()
         super().connection_lost(exc)
 
     def _start_timer(self) -> None:
@@ -88,11 +103,12 @@ class Server(uvicorn.Server):
 def build(
     models: Mapping[str, RecursiveModel], device: torch.device, *, host: str = "127.0.0.1",
     port: int = 8000, token: str | None = None, limits: Limits | None = None,
-    task: str | None = None,
+    task: str | None = None, names: Sequence[str] = (),
 ) -> tuple[Server, socket.socket]:  # fmt: skip
     """A server and the socket it will listen on; port 0 is any free one. Raises SettingsError.
 
-    `task` is the task of all models; each has its own unless given.
+    `task` is the task of all models; each has its own unless given. `names` are further host
+    names that it answers to.
     """
     limits = limits or Limits()
     tasks = {name: task_of(model, task) for name, model in models.items()}
@@ -102,12 +118,13 @@ def build(
         load_model(name, model, tasks[name], device, engine.threads)
         for name, model in models.items()
     ]
-    names = own_names(host, listener.getsockname()[0])
+    names = own_names(host, listener.getsockname()[0], names)
     app = create(RequestHandler(engine, loaded, limits), names, token)
+    protocol = type("Protocol", (IdleTimeoutProtocol,), {"unread": limits.write_seconds})
     config = uvicorn.Config(
         app, log_level=logging.WARNING, access_log=False, server_header=False,
         limit_concurrency=limits.connections, timeout_keep_alive=IDLE, ws="none", lifespan="off",
-        h11_max_incomplete_event_size=1 << 16, http=IdleTimeoutProtocol, loop="asyncio",
+        h11_max_incomplete_event_size=1 << 16, http=protocol, loop="asyncio",
         proxy_headers=False,
     )  # fmt: skip
     return Server(config, engine), listener
@@ -123,7 +140,7 @@ def _listen(host: str, port: int) -> socket.socket:
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         listener.bind(address)
         listener.listen(1024)
-    except OSError as error:
+    except (OSError, UnicodeError) as error:  # a label that is empty or too long
         raise SettingsError(
             f"expected an address that is free here, got {host}:{port} ({error}); "
             "choose another --host or --port"

@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from os import PathLike
 from typing import Any
 
@@ -78,11 +79,10 @@ def solve_texts(
         batch = torch.stack(list(tokens.values()))
         solution = solve(model, batch, task=own, **settings)
         rate = (time.perf_counter() - begun) / int(solution.evaluations.sum())
+        counts = count_all(own, list(tokens.values()))
         for row, place in enumerate(tokens):
-            solutions = count_solutions(own, batch[row]) if len(batch) <= MOST_COUNTED else None
-            records[place] = puzzle_record(
-                own, batch[row], solution, row, rate, abstain, solutions, above
-            )
+            record = puzzle_record(own, batch[row], solution, row, rate, abstain, above)
+            records[place] = replace(record, solutions=counts[row])
     return [found for found in records if found is not None]
 
 
@@ -116,10 +116,15 @@ def risk_rung(
     return rung_for(calibration.ladder, risk)
 
 
-def count_solutions(task: Task, puzzle: Tensor) -> int | None:
-    """Solutions of a puzzle, 2 for several; None for a task that cannot count them cheaply."""
+def count_all(task: Task, puzzles: Sequence[Tensor]) -> list[int | None]:
+    """Solutions of every puzzle, 2 for several; None where nobody can count them cheaply.
+
+    `count_solutions(puzzle)` is an optional method of a task. Of many puzzles none is counted.
+    """
     count: Callable[[Tensor], int | None] | None = getattr(task, "count_solutions", None)
-    return None if count is None else count(puzzle)
+    if count is None or len(puzzles) > MOST_COUNTED:
+        return [None] * len(puzzles)
+    return [count(puzzle) for puzzle in puzzles]
 
 
 def check_abstain(abstain: float | None) -> None:

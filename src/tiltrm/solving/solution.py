@@ -141,8 +141,7 @@ class PuzzleRecord:
 
 def puzzle_record(
     task: Task, puzzle: Tensor, result: SearchResult, row: int, rate: float,
-    abstain: float | None = None, solutions: int | None = None,
-    trusted_above: float | None = None,
+    abstain: float | None = None, trusted_above: float | None = None,
 ) -> PuzzleRecord:  # fmt: skip
     """The record of one row of a result; `rate` is seconds per evaluation.
 
@@ -169,7 +168,6 @@ def puzzle_record(
         seconds=round(rate * evaluations, DIGITS),
         abstained=withheld,
         decided_by=result.decided_by[row],
-        solutions=solutions,
         outer_steps=int(result.outer_steps[row]),
         particles=int(result.particles[row]),
         grid=Cells(puzzle) if withheld else Cells(puzzle, answer, result.cell_confidence[row]),

@@ -22,15 +22,15 @@ def check_attributes(task: Task) -> None:
     """Raise SettingsError unless name, sizes and defaults have their types."""
     kinds = {"name": str, "side": int, "cells": int, "vocabulary": int}
     for name, kind in kinds.items():
-        value = _call(task, name, partial(getattr, task, name))
+        value = _guard(task, name, partial(getattr, task, name))
         if not isinstance(value, kind) or isinstance(value, bool):
             raise _wrong(task, name, f"a {kind.__name__}", value)
     if not 1 <= task.side <= LARGEST_SIDE:
         raise _wrong(task, "side", f"a number in 1..{LARGEST_SIDE}", task.side)
-    defaults = _call(task, "defaults", lambda: getattr(task, "defaults", TaskDefaults()))
+    defaults = _guard(task, "defaults", partial(getattr, task, "defaults", TaskDefaults()))
     if not isinstance(defaults, TaskDefaults):
         raise _wrong(task, "defaults", "a TaskDefaults", defaults)
-    _call(task, "__hash__", lambda: hash(task))
+    _guard(task, "__hash__", partial(hash, task))
 
 
 def check_task(task: Task, puzzles: int = 1) -> int:
@@ -52,7 +52,7 @@ def check_task(task: Task, puzzles: int = 1) -> int:
 def _generated(task: Task, puzzles: int) -> Iterator[tuple[Tensor, Tensor]]:
     for seed in range(puzzles):
         try:
-            found: Any = _call(task, "generate", partial(task.generate, seed))
+            found: Any = _call(task, "generate", seed)
         except NotGeneratedError:
             return
         if not isinstance(found, tuple) or len(found) != 2:
@@ -65,9 +65,7 @@ def _generated(task: Task, puzzles: int) -> Iterator[tuple[Tensor, Tensor]]:
 
 
 def _check_symmetry(task: Task) -> None:
-    drawn: Any = _call(
-        task, "symmetry", lambda: task.symmetry(SYMMETRIES, torch.Generator().manual_seed(0))
-    )
+    drawn = _call(task, "symmetry", SYMMETRIES, torch.Generator().manual_seed(0))
     if not isinstance(drawn, Symmetry):
         raise _wrong(task, "symmetry", "a Symmetry", drawn)
     for name, size in (("source", task.cells), ("names", task.vocabulary)):
@@ -80,19 +78,18 @@ def _check_symmetry(task: Task) -> None:
 def _check_texts(task: Task, puzzle: Tensor, answer: Tensor) -> None:
     """`encode` must be the inverse of `decode`, for questions and for answers."""
     for tokens, is_answer in ((puzzle, False), (answer, True)):
-        text: Any = _call(task, "decode", partial(task.decode, tokens))
+        text: Any = _call(task, "decode", tokens)
         if not isinstance(text, str) or "\n" in text:
             raise _wrong(task, "decode", "a text on one line", text)
-        for name, read in (
-            ("encode", lambda: task.encode(text, answer=is_answer)),  # noqa: B023
-            ("encode_all", lambda: task.encode_all([text], answer=is_answer)[0]),  # noqa: B023
-        ):
-            back: Any = _call(task, name, read)
+        for name in ("encode", "encode_all"):
+            many = name == "encode_all"
+            back = _call(task, name, [text] if many else text, answer=is_answer)
+            back = back[0] if many and isinstance(back, Tensor) and len(back) == 1 else back
             _require_tensor(task, name, back, (task.cells,), torch.uint8)
             if not torch.equal(back, tokens):
                 raise _wrong(task, name, f"the ids that decode wrote as {text[:40]!r}", back)
         for name, kind in (("clean", str), ("width", int)):
-            found = _call(task, name, partial(getattr(task, name), text))
+            found = _call(task, name, text)
             if not isinstance(found, kind):
                 raise _wrong(task, name, f"a {kind.__name__}", found)
 
@@ -103,16 +100,15 @@ def _check_rules(task: Task, puzzle: Tensor, answer: Tensor) -> None:
     questions = drawn.apply(puzzle.expand(SYMMETRIES, -1))
     answers = drawn.apply(answer.expand(SYMMETRIES, -1))
     for name, kind, right in (("violations", None, 0), ("is_solved", torch.bool, True)):
-        judge = getattr(task, name)
         for pair, shape in (((puzzle, answer), ()), ((questions, answers), (SYMMETRIES,)),
                             ((questions[:, None], answers[:, None]), (SYMMETRIES, 1))):  # fmt: skip
-            found: Any = _call(task, name, partial(judge, *pair))
+            found = _call(task, name, *pair)
             _require_tensor(task, name, found, shape, kind)
             if not bool((found == right).all()):
                 what = "a generated puzzle" if not shape else "its symmetric views"
                 raise _wrong(task, name, f"{right} for the answer of {what}", found)
     for name, shape in (("given", (task.cells,)), ("well_formed", ())):
-        found = _call(task, name, partial(getattr(task, name), puzzle))
+        found = _call(task, name, puzzle)
         _require_tensor(task, name, found, shape, torch.bool)
     if not bool(task.well_formed(puzzle)) or not bool(task.well_formed(answer, answer=True)):
         raise _wrong(task, "well_formed", "True for a generated puzzle and its answer", False)
@@ -120,11 +116,8 @@ def _check_rules(task: Task, puzzle: Tensor, answer: Tensor) -> None:
 
 def _check_pictures(task: Task, puzzle: Tensor, answer: Tensor) -> None:
     sure = torch.ones(task.cells)
-    for name, draw in (
-        ("render", lambda: task.render(puzzle, answer, sure, colour=False)),
-        ("picture", lambda: task.picture(puzzle, answer, sure)),
-    ):
-        found: Any = _call(task, name, draw)
+    for name, keywords in (("render", {"colour": False}), ("picture", {})):
+        found = _call(task, name, puzzle, answer, sure, **keywords)
         if not isinstance(found, str):
             raise _wrong(task, name, "a text", found)
 
@@ -133,8 +126,12 @@ class NotGeneratedError(Exception):
     """The task says that it generates no puzzles."""
 
 
-def _call(task: Task, name: str, function: Callable[[], Any]) -> Any:
-    """The function's result; SettingsError where it raises anything."""
+def _call(task: Task, name: str, *arguments: Any, **keywords: Any) -> Any:
+    """The result of a method; SettingsError where it raises anything."""
+    return _guard(task, name, lambda: getattr(task, name)(*arguments, **keywords))
+
+
+def _guard(task: Task, name: str, function: Callable[[], Any]) -> Any:
     try:
         return function()
     except SettingsError:

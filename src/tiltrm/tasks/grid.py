@@ -61,10 +61,6 @@ class FillBlanks:
         """The defaults of a task that nothing was tuned for."""
         return TaskDefaults()
 
-    def count_solutions(self, puzzle: Tensor) -> int | None:
-        """None: not known; a task that can count solutions quickly overrides this."""
-        return None
-
     @property
     def ruled_every(self) -> int | None:
         """Cells between two rulings of the grid; None for a grid without rulings."""
