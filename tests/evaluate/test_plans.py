@@ -63,7 +63,7 @@ def test_what_was_chosen_is_run() -> None:
 
 def test_the_frontier_has_every_method() -> None:
     jobs = plans.frontier(SUBJECTS["sudoku"])
-    assert {job.method for job in jobs} == set(NAMES)
+    assert {job.method for job in jobs} == set(NAMES) - {"c_voting"}  # no shards of it yet
     assert {job.limit for job in jobs} == {2000}
     assert {job.limit for job in plans.frontier(SUBJECTS["sudoku"], limit=10_000)} == {None}
     depths = {job.options["outer_steps"] for job in jobs if job.method == "deterministic"}
