@@ -6,7 +6,6 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-import torch
 
 from tiltrm.errors import DeviceError, PuzzleError
 from tiltrm.evaluate import Job, Store
@@ -14,10 +13,10 @@ from tiltrm.evaluate.worker import JobResult
 from tiltrm.evaluate.worker_pool import ATTEMPTS, WorkerPool, short_reason
 from tiltrm.provenance import release
 
-from .toys import a_job
+from .toys import a_job, a_shard
 
 JOBS = [a_job(seed=seed) for seed in range(8)]
-DONE = JobResult({"puzzle": torch.arange(1)}, {})
+DONE = JobResult(dict(a_shard(JOBS[0], [0], [1]).columns), {})
 NEVER = object()  # what is still awaited when all else is done
 
 
