@@ -1,15 +1,15 @@
 """onnxruntime-web, the runtime of the page: a folder that is given, or the npm package, kept here.
 
-The package is downloaded once from the npm registry and checked; a site loads nothing from there.
+`npm pack` fetches the package once and its checksum is checked; a site loads nothing from there.
 """
 
 import base64
 import hashlib
 import io
 import os
+import subprocess
 import tarfile
-import urllib.error
-import urllib.request
+import tempfile
 from pathlib import Path
 
 from tiltrm.errors import DataError
@@ -17,8 +17,8 @@ from tiltrm.folders import replacing
 
 VERSION = "1.30.0"
 SHA512 = "q0y+JrrtukXSzsBWEMccVfqX25LRmosXHF+CaRJmg8pZClzcV7svNc4rKY3jL02Vb7QmRMDs1SigqR4CXAfKYQ=="
-REGISTRY = "https://registry.npmjs.org"  # or the variable NPM_CONFIG_REGISTRY
-TIMEOUT = 60  # seconds without an answer
+PACKAGE = f"onnxruntime-web@{VERSION}"
+TIMEOUT = 300  # seconds of the download
 BUILDS = {  # the files of each build: script, loader, WebAssembly
     "wasm": (
         "ort.wasm.min.mjs",
@@ -55,19 +55,23 @@ def cached_folder() -> Path:
 
 
 def _download(folder: Path) -> None:
-    registry = os.environ.get("NPM_CONFIG_REGISTRY", REGISTRY).rstrip("/")
-    url = f"{registry}/onnxruntime-web/-/onnxruntime-web-{VERSION}.tgz"
+    """Fetch the package with npm, as it is configured here, and keep the FILES."""
     try:
-        with urllib.request.urlopen(url, timeout=TIMEOUT) as response:
-            content: bytes = response.read()
-    except (urllib.error.URLError, TimeoutError, OSError) as error:
+        with tempfile.TemporaryDirectory() as place:
+            subprocess.run(
+                ["npm", "pack", PACKAGE, "--silent"], cwd=place, check=True, timeout=TIMEOUT,
+                capture_output=True,
+            )  # fmt: skip
+            (packed,) = Path(place).glob("*.tgz")
+            content = packed.read_bytes()
+    except (OSError, ValueError, subprocess.SubprocessError) as error:
         raise DataError(
-            f"{url}: expected the package of the page's runtime, got: {error}; download it "
-            "elsewhere and give its folder `dist` with --runtime"
+            f"expected npm to fetch {PACKAGE}, the page's runtime, got: {type(error).__name__}; "
+            "fetch it elsewhere and give its folder `dist` with --runtime"
         ) from error
     found = base64.b64encode(hashlib.sha512(content).digest()).decode("ascii")
     if found != SHA512:
-        raise DataError(f"{url}: expected the checksum {SHA512[:16]}..., got {found[:16]}...")
+        raise DataError(f"{PACKAGE}: expected the checksum {SHA512[:16]}..., got {found[:16]}...")
     with tarfile.open(fileobj=io.BytesIO(content)) as archive, replacing(folder) as fresh:
         for name in FILES:
             member = archive.extractfile(f"package/dist/{name}")
