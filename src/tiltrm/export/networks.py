@@ -111,7 +111,9 @@ class ModelGraphs:
         for part in parts[:-1]:
             latent = graph.op("Add", self._next_latent(graph, "inputs", "answer", latent), part)
         answer = graph.op("Add", self._next_answer(graph, "answer", latent), parts[-1])
-        drawn = {"noise": (TensorProto.FLOAT, ["row", steps + 1, *self.state])}
+        drawn: dict[str, tuple[int, list[Any]]] = {
+            "noise": (int(TensorProto.FLOAT), ["row", steps + 1, *self.state])
+        }
         return graph.finish(
             "step", self._inputs() | self._rows("answer", "latent") | drawn,
             {
