@@ -8,10 +8,11 @@ import pytest
 import torch
 
 from tiltrm.cli import main
+from tiltrm.cli.show import COLOURS, rendered
 from tiltrm.cli.watch import HIDE, SHOW, LiveCloud, leading
 from tiltrm.explore import Exploration, StepInfo, explore
 from tiltrm.model.trm import TRM
-from tiltrm.tasks import Sudoku
+from tiltrm.tasks import SUDOKU, Sudoku
 
 TASK = Sudoku(2)
 PUZZLE = "1...3..2.1....2."
@@ -99,3 +100,15 @@ def test_several_particles_vote_and_a_single_one_says_how_sure_it_is(
     assert torch.equal(tokens.long(), belief.argmax(-1))
     assert torch.allclose(share, belief.amax(-1), atol=1e-5)
     assert len(seen) == 2
+
+
+@pytest.mark.parametrize(("columns", "widest"), [(80, 25), (24, 17), (12, 9)])
+def test_a_grid_does_not_wrap_in_a_narrow_terminal(
+    monkeypatch: pytest.MonkeyPatch, columns: int, widest: int
+) -> None:
+    monkeypatch.setenv("COLUMNS", str(columns))
+    monkeypatch.setattr("sys.stdout.isatty", lambda: True, raising=False)
+    puzzle = SUDOKU.encode("." * 81)
+    for colour in (False, True):
+        text = COLOURS.sub("", rendered(SUDOKU, puzzle, puzzle, colour=colour))
+        assert max(map(len, text.splitlines())) == widest

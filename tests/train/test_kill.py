@@ -7,6 +7,7 @@ import time
 from pathlib import Path
 
 import pytest
+import torch
 
 from tiltrm import folders
 from tiltrm.cli import main
@@ -81,6 +82,9 @@ def test_a_folder_is_replaced_whole_or_not_at_all(tmp_path: Path) -> None:
 def test_best_weights_are_put_back_after_a_kill_between_two_names(tmp_path: Path) -> None:
     run = toys.trainer(tmp_path, steps=2)
     run.run()
+    before = load(tmp_path / "best").state_dict()
     (tmp_path / "best").rename(tmp_path / "best.old")
     toys.trainer(tmp_path, steps=2).resume()
-    load(tmp_path / "best")
+    after = load(tmp_path / "best").state_dict()
+    assert all(torch.equal(before[name], after[name]) for name in before)
+    assert not (tmp_path / "best.old").exists()

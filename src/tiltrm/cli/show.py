@@ -1,12 +1,17 @@
 """A solved puzzle for people (the grid and one line) or for programs (one JSON object a line)."""
 
 import os
+import re
+import shutil
 import sys
+
+from torch import Tensor
 
 from tiltrm.solving.solution import STOPPED, PuzzleRecord
 from tiltrm.tasks import Task
 
 FINE, UNSOLVED, BAD = 0, 1, 2
+COLOURS = re.compile(r"\x1b\[[0-9;]*m")
 COUNTED: dict[int | None, str] = {
     0: " (the puzzle has no solution)", 2: " (the puzzle has several solutions)",
 }  # fmt: skip
@@ -33,8 +38,18 @@ class Printer:
         elif record.grid is None:
             print(f"tiltrm solve: puzzle {number}: {record.error}", file=sys.stderr)
         else:
-            grid = self.task.render(*record.grid, colour=self.colour)
+            grid = rendered(self.task, *record.grid, colour=self.colour)
             print(f"{grid}\n{summary(record)}", flush=True)
+
+
+def rendered(task: Task, *cells: Tensor | None, colour: bool) -> str:
+    """The grid for this terminal: in the task's narrower form where the usual one would wrap."""
+    text = task.render(*cells, colour=colour)  # type: ignore[arg-type]
+    columns = shutil.get_terminal_size().columns
+    widest = max(len(COLOURS.sub("", line)) for line in text.split("\n"))
+    if not sys.stdout.isatty() or widest <= columns:
+        return text
+    return task.render(*cells, colour=colour, width=columns)  # type: ignore[arg-type]
 
 
 def summary(record: PuzzleRecord) -> str:

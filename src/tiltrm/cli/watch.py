@@ -6,6 +6,7 @@ import sys
 import torch
 from torch import Tensor
 
+from tiltrm.cli.show import rendered
 from tiltrm.explore.cloud import StepInfo
 from tiltrm.explore.result import beliefs
 from tiltrm.model.base import RecursiveModel, evaluations_per_step
@@ -45,7 +46,7 @@ class LiveCloud:
         if self.task.side + 6 < shutil.get_terminal_size().lines:  # a taller frame would scroll
             tokens, share = leading(info, self.model.vocabulary)
             puzzle = info.context.problem.tokens[0].cpu()
-            grid = self.task.render(puzzle, tokens, share, colour=self.colour)
+            grid = rendered(self.task, puzzle, tokens, share, colour=self.colour)
             lines = [*grid.split("\n"), *lines]
         self._draw(lines)
 
