@@ -53,6 +53,10 @@ NAMES = (
     "deterministic", "guided", "unguided", "ptrm", "halt_first", "symmetry", "c_voting", *PLANNED,
 )  # fmt: skip
 VOTES = ("majority", "best_score")  # selectors of symmetry voting
+FIRST = (  # fields of Exploration in the first shards; later ones are stored where they are set
+    "particles", "noise", "beta", "resample_below", "outer_steps", "placement", "resampler",
+    "trigger", "potential", "score_every", "select",
+)  # fmt: skip
 STOPPING = {  # defaults of the stopping rules when the first shards were stored
     "agree_share": 0.9, "agree_among": 16, "uncalibrated_halt_above": 2.0,
 }  # fmt: skip
@@ -89,6 +93,9 @@ def complete(method: str, given: Mapping[str, Any], task: str) -> dict[str, Any]
             own = resized_plan(default_plan(task), steering)
             found = {TURNED: own.symmetric_views, **found, **_plan_settings(own)}
         return _with_stages(found)
+    if method in FIXED:  # so that a setting that is new leaves the keys of stored shards alone
+        later = [name for name in fields_of(method) if name not in FIRST]
+        found = {n: v for n, v in found.items() if n not in later or v != usual[n]}
     if method == "symmetry" and found["select"] not in VOTES:
         raise SettingsError(f"select must be {' or '.join(VOTES)}, got {found['select']!r}")
     return found

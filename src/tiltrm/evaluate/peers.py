@@ -75,7 +75,7 @@ Method = Callable[[Case], Measurement]
 
 def exploration(method: str, settings: Settings) -> Exploration:
     """The exploration of a fixed method; the path entropy only where cells are kept."""
-    own = {name: settings[name] for name in fields_of(method)}
+    own = {name: settings[name] for name in fields_of(method) if name in settings}
     return replace(FIXED[method], **own, entropy_every=int(settings["cells"]))
 
 
