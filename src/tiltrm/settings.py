@@ -138,6 +138,10 @@ class Exploration:
 
 ADAPTIVE = "adaptive"
 METHODS = (ADAPTIVE, "guided", "unguided", "deterministic", "ptrm")
+EVALUATED = (  # the methods of `tiltrm evaluate`: those of `solve`, and peers' for comparison
+    "deterministic", "guided", "unguided", "ptrm", "halt_first", "symmetry", "c_voting", ADAPTIVE,
+    "adaptive_rules",
+)  # fmt: skip
 AGREE_SHARE, AGREE_AMONG = 0.9, 16  # agreement: share of the particles, in at least so many
 HALT_ABOVE = 2.0  # halt logit of a settled answer, for a model without a calibrated threshold
 

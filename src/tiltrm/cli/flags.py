@@ -4,7 +4,7 @@ import argparse
 from pathlib import Path
 from typing import Any
 
-from tiltrm.settings import METHODS, TABLE
+from tiltrm.settings import EVALUATED, METHODS, TABLE
 
 TASKS = "sudoku, maze, sudoku4, or one's own as FILE.py:NAME"
 RAY = (
@@ -13,10 +13,6 @@ RAY = (
 )
 
 # Copies of constants in modules that import torch; tests/cli/test_flags.py compares them.
-EVALUATED = (
-    "deterministic", "guided", "unguided", "ptrm", "halt_first", "symmetry", "c_voting",
-    "adaptive", "adaptive_rules",
-)  # fmt: skip
 USUALLY_EVALUATED = ("deterministic", "unguided", "guided", "adaptive")
 FOLDS = 5
 DIAGNOSIS_PARTICLES, DIAGNOSIS_STEPS = 6, 9

@@ -49,9 +49,7 @@ DIAGNOSED: dict[str, Any] = {
     "particles": SMALL.particles, "outer_steps": SMALL.outer_steps, "noise": SMALL.noise,
     "beta": SMALL.beta, "guides": ("halting",), "noises": NOISES, "rooted": ROOTED,
 }  # fmt: skip
-NAMES = (
-    "deterministic", "guided", "unguided", "ptrm", "halt_first", "symmetry", "c_voting", *PLANNED,
-)  # fmt: skip
+NAMES = defaults.EVALUATED
 VOTES = ("majority", "best_score")  # selectors of symmetry voting
 FIRST = (  # fields of Exploration in the first shards; later ones are stored where they are set
     "particles", "noise", "beta", "resample_below", "outer_steps", "placement", "resampler",
