@@ -1,0 +1,584 @@
+"""All solutions of a pencil puzzle, found and counted by OR-Tools' CP-SAT.
+
+The rules are clauses. What they say about connected cells takes too many of them, so a candidate
+is solved for first, and where it is not connected, clauses that forbid this and that every
+solution keeps are added before the next solve. A literal is the number of a cell, or ~cell where
+it must not be marked. Proved by tests/tasks/pencil/test_search.py.
+"""
+
+from collections import deque
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from functools import cache, lru_cache
+from itertools import combinations, pairwise
+from typing import Any, NamedTuple
+
+from tiltrm.errors import SettingsError
+from tiltrm.tasks.pencil.puzzle import (
+    HEYAWAKE,
+    LIGHTUP,
+    NURIKABE,
+    TAPA,
+    UNKNOWN,
+    Clue,
+    PencilPuzzle,
+    beside,
+    edges,
+)
+from tiltrm.tasks.pencil.rules import fits, runs
+
+Marks = tuple[bool, ...]  # of the cells of a board in reading order
+
+ROUNDS = 2000  # solves for one solution before the search gives up
+DIRECT = 64  # clauses at most for a count of cells; beyond it, further variables count
+ROUND_A_CELL = ((-1, -1), (-1, 0), (-1, 1), (0, 1), (1, 1), (1, 0), (1, -1), (0, -1))
+
+
+class UndecidedError(Exception):
+    """The search took too many rounds to say whether there is a solution."""
+
+
+def cp_model() -> Any:
+    """OR-Tools' module, or a SettingsError that says how to install it."""
+    try:
+        from ortools.sat.python import cp_model
+    except ImportError as error:
+        raise SettingsError(
+            "expected OR-Tools for generating and counting solutions, got none; install it with "
+            "pip install 'tiltrm[generate]'"
+        ) from error
+    return cp_model
+
+
+class Clauses:
+    """A formula in conjunctive normal form over numbered variables, solved by CP-SAT."""
+
+    def __init__(self, variables: int, seed: int) -> None:
+        module = cp_model()
+        self._model = module.CpModel()
+        self._solver = module.CpSolver()
+        settings = self._solver.parameters
+        settings.num_workers = 1
+        settings.random_seed = seed % 2**31
+        settings.cp_model_presolve = False  # the formulas are small: presolve takes longer
+        settings.use_sat_inprocessing = False
+        settings.linearization_level = 0
+        settings.symmetry_level = 0
+        settings.max_deterministic_time = 10.0
+        self._infeasible, self._unknown = module.INFEASIBLE, module.UNKNOWN
+        self._count = 0
+        for _ in range(variables):
+            self.fresh()
+
+    def fresh(self) -> int:
+        """A further variable."""
+        self._model.new_bool_var("")
+        self._count += 1
+        return self._count - 1
+
+    def add(self, *literals: int) -> None:
+        """One of the literals holds."""
+        self._model.proto.constraints.add().bool_or.literals.extend(literals)
+
+    def add_at_most_one(self, literals: Iterable[int]) -> None:
+        """No two of the literals hold."""
+        self._model.proto.constraints.add().at_most_one.literals.extend(list(literals))
+
+    def fix(self, variable: int, value: bool) -> None:
+        """Decide a variable, until it is decided otherwise."""
+        domain = self._model.proto.variables[variable].domain
+        domain[0] = domain[1] = int(value)
+
+    def add_count(self, cells: Sequence[int], count: int, *unless: int) -> None:
+        """Exactly so many of the cells are marked, unless one of the other literals holds."""
+        size = len(cells)
+        if not 0 <= count <= size:
+            self.add(*unless)
+        elif _ways(size, count + 1) + _ways(size, size - count + 1) <= DIRECT:
+            for chosen in combinations(cells, count + 1):
+                self.add(*unless, *(~cell for cell in chosen))
+            for chosen in combinations(cells, size - count + 1):
+                self.add(*unless, *chosen)
+        else:
+            reached = self._counter(cells, count + 1)
+            self.add(*unless, reached[count])
+            self.add(*unless, ~reached[count + 1])
+
+    def _counter(self, cells: Sequence[int], most: int) -> dict[int, int]:
+        """Variables that say whether at least 1 .. most of the cells are marked."""
+        always, never = self.fresh(), self.fresh()
+        self.add(always)
+        self.add(~never)
+        before = {0: always} | dict.fromkeys(range(1, most + 1), never)
+        for cell in cells:
+            after = {0: always}
+            for number in range(1, most + 1):
+                one, here = self.fresh(), before[number]
+                self.add(~here, one)
+                self.add(~cell, ~before[number - 1], one)
+                self.add(~one, here, cell)
+                self.add(~one, here, before[number - 1])
+                after[number] = one
+            before = after
+        return before
+
+    def solve(self) -> list[bool] | None:
+        """Values of all variables, or None where no assignment satisfies the clauses."""
+        status = self._solver.solve(self._model)
+        if status == self._unknown:
+            raise UndecidedError
+        if status == self._infeasible:
+            return None
+        return [value != 0 for value in self._solver.response_proto.solution]
+
+
+def _ways(size: int, chosen: int) -> int:
+    ways = 1
+    for step in range(min(chosen, size + 1)):
+        ways = ways * (size - step) // (step + 1)
+    return ways if chosen <= size else 0
+
+
+class Board(NamedTuple):
+    """The cells of a board and their neighbours."""
+
+    width: int
+    height: int
+    beside: tuple[tuple[int, ...], ...]
+
+    @property
+    def cells(self) -> int:
+        return self.width * self.height
+
+    def around(self, cell: int) -> list[int | None]:
+        """The eight cells round a cell, clockwise from the upper left; None outside the board."""
+        row, column = divmod(cell, self.width)
+        places = ((row + down, column + right) for down, right in ROUND_A_CELL)
+        return [
+            r * self.width + c if 0 <= r < self.height and 0 <= c < self.width else None
+            for r, c in places
+        ]
+
+    def squares(self) -> Iterable[tuple[int, int, int, int]]:
+        """The cells of each square of 2 x 2."""
+        for cell in range(self.cells - self.width):
+            if cell % self.width < self.width - 1:
+                yield cell, cell + 1, cell + self.width, cell + self.width + 1
+
+    def lines(self) -> Iterable[list[int]]:
+        """The rows and the columns."""
+        for row in range(self.height):
+            yield list(range(row * self.width, (row + 1) * self.width))
+        for column in range(self.width):
+            yield list(range(column, self.cells, self.width))
+
+    def parts(self, cells: Collection[int]) -> list[list[int]]:
+        """The connected parts of some cells, in order of their first cells."""
+        left = set(cells)
+        found = []
+        for first in sorted(left):
+            if first in left:
+                found.append(self.reach(first, left))
+                left.difference_update(found[-1])
+        return found
+
+    def reach(self, first: int, cells: Collection[int]) -> list[int]:
+        """The cells that are connected with the first, nearest first."""
+        order, seen = [first], {first}
+        for cell in order:
+            for other in self.beside[cell]:
+                if other in cells and other not in seen:
+                    seen.add(other)
+                    order.append(other)
+        return order
+
+    def border(self, part: Collection[int]) -> list[int]:
+        """The cells beside a part that are not in it."""
+        inside = set(part)
+        return sorted({other for cell in part for other in self.beside[cell]} - inside)
+
+
+@lru_cache
+def board_of(width: int, height: int) -> Board:
+    """The board of a size."""
+    cells = range(width * height)
+    return Board(width, height, tuple(tuple(beside(c, width, height)) for c in cells))
+
+
+class Formula:
+    """The clauses of a puzzle, and those that forbid candidates that are not connected.
+
+    A clue with a switch holds only while it is among those that `choose` was given.
+    """
+
+    def __init__(self, board: Board, seed: int) -> None:
+        self.board = board
+        self.clauses = Clauses(board.cells, seed)
+        self.rounds = 0
+        self._switches: dict[int, int] = {}
+
+    def switch(self, clue: int) -> int:
+        """The literal that turns a clue off."""
+        if clue not in self._switches:
+            self._switches[clue] = self.clauses.fresh()
+        return ~self._switches[clue]
+
+    def choose(self, clues: Collection[int]) -> None:
+        """Turn on these clues and no others."""
+        for clue, variable in self._switches.items():
+            self.clauses.fix(variable, clue in clues)
+
+    def exclude(self, marks: Sequence[bool]) -> None:
+        """A solution must differ from these marks."""
+        self.clauses.add(*(~cell if marked else cell for cell, marked in enumerate(marks)))
+
+    def find(self, rounds: int = ROUNDS) -> Marks | None:
+        """A solution, or None where there is none; raises UndecidedError."""
+        for _ in range(rounds):
+            self.rounds += 1
+            values = self.clauses.solve()
+            if values is None:
+                return None
+            marks = tuple(values[: self.board.cells])
+            if not self.forbid(marks):
+                return marks
+        raise UndecidedError
+
+    def forbid(self, marks: Marks) -> bool:
+        """Add clauses that forbid a candidate; False where it is a solution."""
+        return False
+
+    def _join(self, part: Sequence[int], other: Sequence[int]) -> None:
+        """Marked cells inside a part and outside it need a marked cell on its border."""
+        one, two = part[len(part) // 2], other[len(other) // 2]
+        self.clauses.add(~one, ~two, *self.board.border(part))
+
+    def _join_all(self, marks: Marks) -> bool:
+        """The marked cells are connected."""
+        parts = self.board.parts([cell for cell, marked in enumerate(marks) if marked])
+        if len(parts) < 2:
+            return False
+        for number, part in enumerate(parts):
+            self._join(part, parts[number - 1])
+        return True
+
+    def _no_square(self) -> None:
+        for square in self.board.squares():
+            self.clauses.add(*(~cell for cell in square))
+
+
+class LightUpFormula(Formula):
+    """Marked cells are lights; numbers have a switch, under the black cell's number."""
+
+    def __init__(self, board: Board, numbers: Mapping[int, int], seed: int) -> None:
+        """numbers: of each black cell, UNKNOWN where it has none."""
+        super().__init__(board, seed)
+        seen: list[set[int]] = [set() for _ in range(board.cells)]
+        for line in board.lines():
+            for segment in segments(line, numbers):
+                if len(segment) > 1:
+                    self.clauses.add_at_most_one(segment)
+                for cell in segment:
+                    seen[cell].update(segment)
+        for cell in range(board.cells):
+            if cell in numbers:
+                self.clauses.add(~cell)
+            else:
+                self.clauses.add(*sorted(seen[cell]))
+        for cell, number in numbers.items():
+            if number != UNKNOWN:
+                around = [other for other in board.beside[cell] if other not in numbers]
+                self.clauses.add_count(around, number, self.switch(cell))
+
+
+def segments(line: Sequence[int], walls: Collection[int]) -> Iterable[list[int]]:
+    """The cells of a line between walls."""
+    segment: list[int] = []
+    for cell in line:
+        if cell in walls:
+            if segment:
+                yield segment
+            segment = []
+        else:
+            segment.append(cell)
+    if segment:
+        yield segment
+
+
+class HeyawakeFormula(Formula):
+    """Marked cells are shaded; numbers have a switch, under the room's number."""
+
+    def __init__(
+        self, board: Board, borders: Sequence[bool], rooms: Sequence[Sequence[int]],
+        numbers: Mapping[int, int], seed: int,
+    ) -> None:  # fmt: skip
+        super().__init__(board, seed)
+        walled = {pair for pair, is_wall in zip(edges(*board[:2]), borders, strict=True) if is_wall}
+        for cell, other in edges(*board[:2]):
+            self.clauses.add(~cell, ~other)
+        for cell in range(board.cells):
+            self.clauses.add(*(~other for other in board.beside[cell]))
+        for line in board.lines():
+            for span in spans(line, walled):
+                self.clauses.add(*span)
+        for room, number in numbers.items():
+            self.clauses.add_count(rooms[room], number, self.switch(room))
+
+    def forbid(self, marks: Marks) -> bool:
+        parts = self.board.parts([cell for cell, marked in enumerate(marks) if not marked])
+        if len(parts) < 2:
+            return False
+        for part in parts:  # no two shaded cells touch, so a closed border always cuts off cells
+            self.clauses.add(*(~cell for cell in self.board.border(part)))
+        return True
+
+
+def spans(line: Sequence[int], walled: Collection[tuple[int, int]]) -> Iterable[Sequence[int]]:
+    """The shortest runs of a line that cross two borders."""
+    crossed = [at for at in range(len(line) - 1) if (line[at], line[at + 1]) in walled]
+    for first, last in pairwise(crossed):
+        yield line[first : last + 2]
+
+
+class TapaFormula(Formula):
+    """Marked cells are shaded; clues have a switch, under their cell. Walls of one cell are not
+    found: `solutions` looks at them by itself."""
+
+    def __init__(self, board: Board, clues: Mapping[int, Clue], seed: int) -> None:
+        super().__init__(board, seed)
+        self._no_square()
+        for cell, others in enumerate(board.beside):
+            self.clauses.add(~cell, *others)
+        for cell, clue in clues.items():
+            off = self.switch(cell)
+            around = board.around(cell)
+            inside = sum(1 << bit for bit, other in enumerate(around) if other is not None)
+            self.clauses.add(off, ~cell)
+            for clause in tapa_clauses(clue, inside):
+                literals = ((around[bit] or 0, marked) for bit, marked in clause)
+                self.clauses.add(off, *(each if marked else ~each for each, marked in literals))
+
+    def forbid(self, marks: Marks) -> bool:
+        return self._join_all(marks)
+
+
+@cache
+def tapa_clauses(clue: Clue, inside: int) -> tuple[tuple[tuple[int, bool], ...], ...]:
+    """Clauses over the eight cells round a clue, few of them, that say that it fits.
+
+    Each is a tuple of (place, whether it is to be marked); `inside` has the bits of the places on
+    the board. Patterns that do not fit are joined into cubes as large as possible.
+    """
+    places = [bit for bit in range(8) if inside >> bit & 1]
+    size = len(places)
+    wrong = set()
+    for pattern in range(1 << size):
+        whole = sum(1 << place for at, place in enumerate(places) if pattern >> at & 1)
+        if not fits(clue, runs(whole)):
+            wrong.add(pattern)
+    cubes = {(pattern, (1 << size) - 1) for pattern in wrong}  # values, and which places count
+    largest: list[tuple[int, int]] = []
+    while cubes:
+        joined, used = set(), set()
+        for values, counted in cubes:
+            for bit in (1 << at for at in range(size)):
+                if counted & bit and not values & bit and (values | bit, counted) in cubes:
+                    joined.add((values, counted ^ bit))
+                    used |= {(values, counted), (values | bit, counted)}
+        largest += sorted(cubes - used)
+        cubes = joined
+    covers = {cube: {each for each in wrong if each & cube[1] == cube[0]} for cube in largest}
+    clauses = []
+    while wrong:
+        values, counted = max(largest, key=lambda cube: len(covers[cube] & wrong))
+        wrong -= covers[values, counted]
+        clauses.append(
+            tuple(
+                (place, not values >> at & 1)
+                for at, place in enumerate(places)
+                if counted >> at & 1
+            )
+        )
+    return tuple(clauses)
+
+
+class Learnt(NamedTuple):
+    """A clause about islands, and whether it also holds for other clues."""
+
+    literals: tuple[int, ...]
+    holds: Callable[[Mapping[int, int]], bool]
+
+
+class NurikabeFormula(Formula):
+    """Marked cells are the sea; clues have no switches, but what was learnt can be handed on."""
+
+    def __init__(
+        self, board: Board, clues: Mapping[int, int], seed: int, learnt: Iterable[Learnt] = ()
+    ) -> None:
+        """clues: the size of each island, UNKNOWN for '?'; learnt: of the same board before."""
+        super().__init__(board, seed)
+        self.clues = clues
+        self.learnt = [each for each in learnt if each.holds(clues)]
+        for each in self.learnt:
+            self.clauses.add(*each.literals)
+        self._no_square()
+        known = UNKNOWN not in clues.values()
+        if known and board.cells - sum(clues.values()) > 1:
+            for cell, others in enumerate(board.beside):
+                self.clauses.add(~cell, *others)
+        reached = set(clues)
+        for cell, size in clues.items():
+            self.clauses.add(~cell)
+            reached |= self._reach(cell, size if size != UNKNOWN else board.cells)
+            self._near(cell, size)
+        for cell in range(board.cells):
+            if cell not in reached:
+                self.clauses.add(cell)
+            elif cell not in clues:
+                self.clauses.add(cell, *(~other for other in board.beside[cell]))
+
+    def _reach(self, clue: int, size: int) -> set[int]:
+        """The cells that an island of this size could hold, were it not for the sea."""
+        others = self.clues.keys() - {clue}
+        taken = others | {cell for other in others for cell in self.board.beside[other]}
+        steps = {clue: 1}
+        queue = deque([clue])
+        while queue:
+            cell = queue.popleft()
+            if steps[cell] < size:
+                for other in self.board.beside[cell]:
+                    if other not in taken and other not in steps:
+                        steps[other] = steps[cell] + 1
+                        queue.append(other)
+        return set(steps)
+
+    def _near(self, clue: int, size: int) -> None:
+        """An island is larger than its clue, or surrounded; islands up to 3 are not larger."""
+        around = self.board.beside[clue]
+        if size == 1:
+            for cell in around:
+                self.clauses.add(cell)
+        elif size != UNKNOWN:
+            self.clauses.add(*(~cell for cell in around))
+        if size in (2, 3):
+            parts = {frozenset((clue,))}
+            for _ in range(size):
+                parts = {
+                    part | {other}
+                    for part in parts
+                    for cell in part
+                    for other in self.board.beside[cell]
+                    if other not in part
+                }
+            for part in sorted(map(sorted, parts)):
+                self.clauses.add(*(cell for cell in part if cell != clue))
+
+    def forbid(self, marks: Marks) -> bool:
+        broken = self._join_all(marks)
+        clues = self.clues
+        for part in self.board.parts([cell for cell, marked in enumerate(marks) if not marked]):
+            own = [cell for cell in part if cell in clues]
+            size = clues[own[0]] if len(own) == 1 else UNKNOWN
+            if not own:
+                self._no_clue(part)
+            elif len(own) > 1:
+                self._two_clues(part, own)
+            elif size == UNKNOWN or size == len(part):
+                continue
+            elif len(part) > size:
+                large = self.board.reach(own[0], set(part))[1 : size + 1]
+                self._learn(large, lambda known, c=own[0], s=size: known.get(c) == s)
+            else:
+                self._too_small(part, own[0], size)
+            broken = True
+        return broken
+
+    def _learn(self, literals: Iterable[int], holds: Callable[[Mapping[int, int]], bool]) -> None:
+        self.learnt.append(Learnt(tuple(literals), holds))
+        self.clauses.add(*self.learnt[-1].literals)
+
+    def _no_clue(self, part: Sequence[int]) -> None:
+        """Island cells without a clue need an island cell on their border."""
+        border = [~cell for cell in self.board.border(part)]
+        for cell in part[:3]:
+            self._learn([cell, *border], lambda known: not any(c in known for c in part))
+
+    def _two_clues(self, part: Sequence[int], own: Sequence[int]) -> None:
+        """On the way between two clues there is sea."""
+        inside = set(part)
+        for clue in own[:-1]:
+            came = {clue: clue}
+            queue = deque([clue])
+            while queue:
+                cell = queue.popleft()
+                if cell != clue and cell in self.clues:
+                    break
+                for other in self.board.beside[cell]:
+                    if other in inside and other not in came:
+                        came[other] = cell
+                        queue.append(other)
+            way, at = [], came[cell]
+            while at != clue:
+                way.append(at)
+                at = came[at]
+            self._learn(way, lambda known, a=clue, b=cell: a in known and b in known)
+
+    def _too_small(self, part: Sequence[int], clue: int, size: int) -> None:
+        """An island that is too small goes on across its border."""
+        self._learn(
+            [~cell for cell in self.board.border(part)],
+            lambda known: known.get(clue) == size and sum(c in known for c in part) == 1,
+        )
+
+
+def formula_of(puzzle: PencilPuzzle, seed: int = 0) -> Formula:
+    """The formula of a puzzle with all its clues turned on."""
+    board = board_of(puzzle.width, puzzle.height)
+    clues = {cell: clue for cell, clue in enumerate(puzzle.clues) if clue}
+    formula: Formula
+    if puzzle.kind == LIGHTUP:
+        formula = LightUpFormula(board, {cell: clue[0] for cell, clue in clues.items()}, seed)
+    elif puzzle.kind == NURIKABE:
+        formula = NurikabeFormula(board, {cell: clue[0] for cell, clue in clues.items()}, seed)
+    elif puzzle.kind == TAPA:
+        formula = TapaFormula(board, clues, seed)
+    elif puzzle.kind == HEYAWAKE:
+        rooms = rooms_of(puzzle.rooms)
+        numbers = {n: clue[0] for n, clue in enumerate(puzzle.room_numbers) if clue}
+        formula = HeyawakeFormula(board, puzzle.borders, rooms, numbers, seed)
+    else:
+        raise SettingsError(f"expected a pencil puzzle to search, got {puzzle.kind.name}")
+    formula.choose(range(board.cells))
+    return formula
+
+
+def rooms_of(labels: Sequence[int]) -> list[list[int]]:
+    """The cells of each room."""
+    rooms: list[list[int]] = [[] for _ in range(max(labels) + 1)]
+    for cell, room in enumerate(labels):
+        rooms[room].append(cell)
+    return rooms
+
+
+def solutions(puzzle: PencilPuzzle, limit: int = 2, seed: int = 0) -> list[Marks]:
+    """At most `limit` solutions: two are enough to know whether there is just one."""
+    formula = formula_of(puzzle, seed)
+    found = lone_walls(puzzle)[:limit] if puzzle.kind == TAPA else []
+    while len(found) < limit:
+        marks = formula.find()
+        if marks is None:
+            break
+        found.append(marks)
+        formula.exclude(marks)
+    return found
+
+
+def lone_walls(puzzle: PencilPuzzle) -> list[Marks]:
+    """The solutions of a Tapa with at most one shaded cell."""
+    board = board_of(puzzle.width, puzzle.height)
+    around = [(clue, board.around(cell)) for cell, clue in enumerate(puzzle.clues) if clue]
+    free = [cell for cell, clue in enumerate(puzzle.clues) if not clue]
+    found = []
+    for shaded in (board.cells, *free):  # the first of them shades no cell
+        if all(fits(clue, [int(shaded in others)]) for clue, others in around):
+            found.append(tuple(cell == shaded for cell in range(board.cells)))
+    return found
