@@ -7,9 +7,10 @@ it must not be marked. Proved by tests/tasks/pencil/test_search.py.
 """
 
 from collections import deque
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Hashable, Iterable, Mapping, Sequence
 from functools import cache, lru_cache
 from itertools import combinations, pairwise
+from math import comb
 from typing import Any, NamedTuple
 
 from tiltrm.errors import SettingsError
@@ -29,7 +30,7 @@ from tiltrm.tasks.pencil.rules import fits, runs
 Marks = tuple[bool, ...]  # of the cells of a board in reading order
 
 ROUNDS = 2000  # solves for one solution before the search gives up
-DIRECT = 64  # clauses at most for a count of cells; beyond it, further variables count
+DIRECT = 150  # clauses at most for a count of cells; beyond it, further variables count
 ROUND_A_CELL = ((-1, -1), (-1, 0), (-1, 1), (0, 1), (1, 1), (1, 0), (1, -1), (0, -1))
 
 
@@ -60,6 +61,7 @@ class Clauses:
         settings.num_workers = 1
         settings.random_seed = seed % 2**31
         settings.cp_model_presolve = False  # the formulas are small: presolve takes longer
+        settings.cp_model_probing_level = 0
         settings.use_sat_inprocessing = False
         settings.linearization_level = 0
         settings.symmetry_level = 0
@@ -90,18 +92,19 @@ class Clauses:
 
     def add_count(self, cells: Sequence[int], count: int, *unless: int) -> None:
         """Exactly so many of the cells are marked, unless one of the other literals holds."""
-        size = len(cells)
-        if not 0 <= count <= size:
+        if not 0 <= count <= len(cells):
             self.add(*unless)
-        elif _ways(size, count + 1) + _ways(size, size - count + 1) <= DIRECT:
-            for chosen in combinations(cells, count + 1):
-                self.add(*unless, *(~cell for cell in chosen))
-            for chosen in combinations(cells, size - count + 1):
-                self.add(*unless, *chosen)
-        else:
-            reached = self._counter(cells, count + 1)
-            self.add(*unless, reached[count])
-            self.add(*unless, ~reached[count + 1])
+            return
+        for chosen in combinations(cells, count + 1):
+            self.add(*unless, *(~cell for cell in chosen))
+        for chosen in combinations(cells, len(cells) - count + 1):
+            self.add(*unless, *chosen)
+
+    def add_long_count(self, cells: Sequence[int], count: int, *unless: int) -> None:
+        """The same for many cells, with further variables that count."""
+        reached = self._counter(cells, count + 1)
+        self.add(*unless, reached[count])
+        self.add(*unless, ~reached[count + 1])
 
     def _counter(self, cells: Sequence[int], most: int) -> dict[int, int]:
         """Variables that say whether at least 1 .. most of the cells are marked."""
@@ -129,13 +132,6 @@ class Clauses:
         if status == self._infeasible:
             return None
         return [value != 0 for value in self._solver.response_proto.solution]
-
-
-def _ways(size: int, chosen: int) -> int:
-    ways = 1
-    for step in range(min(chosen, size + 1)):
-        ways = ways * (size - step) // (step + 1)
-    return ways if chosen <= size else 0
 
 
 class Board(NamedTuple):
@@ -204,28 +200,51 @@ def board_of(width: int, height: int) -> Board:
     return Board(width, height, tuple(tuple(beside(c, width, height)) for c in cells))
 
 
+class Learnt(NamedTuple):
+    """A clause that a candidate has taught, and whether it also holds for other clues."""
+
+    literals: tuple[int, ...]
+    holds: Callable[[Mapping[int, int]], bool]
+
+
+def _always(_: Mapping[int, int]) -> bool:
+    return True
+
+
 class Formula:
     """The clauses of a puzzle, and those that forbid candidates that are not connected.
 
     A clue with a switch holds only while it is among those that `choose` was given.
     """
 
-    def __init__(self, board: Board, seed: int) -> None:
+    def __init__(self, board: Board, seed: int, learnt: Iterable[Learnt] = ()) -> None:
+        """learnt: clauses that hold here too."""
         self.board = board
         self.clauses = Clauses(board.cells, seed)
         self.rounds = 0
-        self._switches: dict[int, int] = {}
+        self.learnt = list(learnt)
+        for each in self.learnt:
+            self.clauses.add(*each.literals)
+        self._switches: dict[Hashable, int] = {}
+        self._chosen: set[Hashable] = set()
 
-    def switch(self, clue: int) -> int:
-        """The literal that turns a clue off."""
+    def switch(self, clue: Hashable) -> int:
+        """The literal that says that a clue is off, as it is at first."""
         if clue not in self._switches:
             self._switches[clue] = self.clauses.fresh()
+            self.clauses.fix(self._switches[clue], False)
         return ~self._switches[clue]
 
-    def choose(self, clues: Collection[int]) -> None:
+    def choose(self, clues: Iterable[Hashable]) -> None:
         """Turn on these clues and no others."""
-        for clue, variable in self._switches.items():
-            self.clauses.fix(variable, clue in clues)
+        chosen = {clue for clue in clues if clue in self._switches}
+        for clue in chosen ^ self._chosen:
+            self.clauses.fix(self._switches[clue], clue in chosen)
+        self._chosen = chosen
+
+    def choose_all(self) -> None:
+        """Turn on all clues."""
+        self.choose(self._switches)
 
     def exclude(self, marks: Sequence[bool]) -> None:
         """A solution must differ from these marks."""
@@ -250,7 +269,11 @@ class Formula:
     def _join(self, part: Sequence[int], other: Sequence[int]) -> None:
         """Marked cells inside a part and outside it need a marked cell on its border."""
         one, two = part[len(part) // 2], other[len(other) // 2]
-        self.clauses.add(~one, ~two, *self.board.border(part))
+        self._learn((~one, ~two, *self.board.border(part)), _always)
+
+    def _learn(self, literals: Iterable[int], holds: Callable[[Mapping[int, int]], bool]) -> None:
+        self.learnt.append(Learnt(tuple(literals), holds))
+        self.clauses.add(*self.learnt[-1].literals)
 
     def _join_all(self, marks: Marks) -> bool:
         """The marked cells are connected."""
@@ -305,23 +328,46 @@ def segments(line: Sequence[int], walls: Collection[int]) -> Iterable[list[int]]
 
 
 class HeyawakeFormula(Formula):
-    """Marked cells are shaded; numbers have a switch, under the room's number."""
+    """Marked cells are shaded. Rooms may be laid again and again; numbers are clues to choose."""
 
-    def __init__(
-        self, board: Board, borders: Sequence[bool], rooms: Sequence[Sequence[int]],
-        numbers: Mapping[int, int], seed: int,
-    ) -> None:  # fmt: skip
+    def __init__(self, board: Board, seed: int) -> None:
         super().__init__(board, seed)
-        walled = {pair for pair, is_wall in zip(edges(*board[:2]), borders, strict=True) if is_wall}
+        self._lines: dict[tuple[int, ...], int] = {}  # a span of cells -> its switch
+        self._rooms: set[tuple[int, ...]] = set()
         for cell, other in edges(*board[:2]):
             self.clauses.add(~cell, ~other)
         for cell in range(board.cells):
             self.clauses.add(*(~other for other in board.beside[cell]))
-        for line in board.lines():
-            for span in spans(line, walled):
-                self.clauses.add(*span)
-        for room, number in numbers.items():
-            self.clauses.add_count(rooms[room], number, self.switch(room))
+
+    def lay(self, borders: Sequence[bool]) -> None:
+        """From now on, no line of unshaded cells crosses two of these borders."""
+        pairs = zip(edges(*self.board[:2]), borders, strict=True)
+        walled = {pair for pair, is_wall in pairs if is_wall}
+        found = {tuple(span) for line in self.board.lines() for span in spans(line, walled)}
+        for span in sorted(found - self._lines.keys()):
+            self._lines[span] = self.clauses.fresh()
+            self.clauses.add(~self._lines[span], *span)
+        for span, variable in self._lines.items():
+            self.clauses.fix(variable, span in found)
+
+    def add_number(self, room: tuple[int, ...], number: int) -> None:
+        """The number of a room, whose clue is called as the tuple of its cells."""
+        if room not in self._rooms:
+            self._rooms.add(room)
+            self._add_number(self.switch(room), room, number)
+
+    def _add_number(self, off: int, cells: tuple[int, ...], number: int) -> None:
+        too_many = apart(self.board, cells, number + 1)
+        too_few = comb(len(cells), len(cells) - number + 1) if number <= len(cells) else 0
+        if number > len(cells):
+            self.clauses.add(off)
+        elif too_many is None or too_few > DIRECT:
+            self.clauses.add_long_count(cells, number, off)
+        else:
+            for chosen in too_many:
+                self.clauses.add(off, *(~cell for cell in chosen))
+            for chosen in combinations(cells, len(cells) - number + 1):
+                self.clauses.add(off, *chosen)
 
     def forbid(self, marks: Marks) -> bool:
         parts = self.board.parts([cell for cell, marked in enumerate(marks) if not marked])
@@ -330,6 +376,23 @@ class HeyawakeFormula(Formula):
         for part in parts:  # no two shaded cells touch, so a closed border always cuts off cells
             self.clauses.add(*(~cell for cell in self.board.border(part)))
         return True
+
+
+@lru_cache(maxsize=10_000)
+def apart(board: Board, cells: tuple[int, ...], count: int) -> list[tuple[int, ...]] | None:
+    """The choices of so many cells of which no two touch; None where there are too many."""
+    found: list[tuple[int, ...]] = [()]
+    for _ in range(count):
+        found = [
+            (*chosen, cell)
+            for chosen in found
+            for cell in cells
+            if (not chosen or cell > chosen[-1])
+            and not any(other in board.beside[cell] for other in chosen)
+        ]
+        if len(found) > 4 * DIRECT:
+            return None
+    return found if len(found) <= DIRECT else None
 
 
 def spans(line: Sequence[int], walled: Collection[tuple[int, int]]) -> Iterable[Sequence[int]]:
@@ -401,13 +464,6 @@ def tapa_clauses(clue: Clue, inside: int) -> tuple[tuple[tuple[int, bool], ...],
     return tuple(clauses)
 
 
-class Learnt(NamedTuple):
-    """A clause about islands, and whether it also holds for other clues."""
-
-    literals: tuple[int, ...]
-    holds: Callable[[Mapping[int, int]], bool]
-
-
 class NurikabeFormula(Formula):
     """Marked cells are the sea; clues have no switches, but what was learnt can be handed on."""
 
@@ -415,11 +471,8 @@ class NurikabeFormula(Formula):
         self, board: Board, clues: Mapping[int, int], seed: int, learnt: Iterable[Learnt] = ()
     ) -> None:
         """clues: the size of each island, UNKNOWN for '?'; learnt: of the same board before."""
-        super().__init__(board, seed)
+        super().__init__(board, seed, (each for each in learnt if each.holds(clues)))
         self.clues = clues
-        self.learnt = [each for each in learnt if each.holds(clues)]
-        for each in self.learnt:
-            self.clauses.add(*each.literals)
         self._no_square()
         known = UNKNOWN not in clues.values()
         if known and board.cells - sum(clues.values()) > 1:
@@ -492,10 +545,6 @@ class NurikabeFormula(Formula):
             broken = True
         return broken
 
-    def _learn(self, literals: Iterable[int], holds: Callable[[Mapping[int, int]], bool]) -> None:
-        self.learnt.append(Learnt(tuple(literals), holds))
-        self.clauses.add(*self.learnt[-1].literals)
-
     def _no_clue(self, part: Sequence[int]) -> None:
         """Island cells without a clue need an island cell on their border."""
         border = [~cell for cell in self.board.border(part)]
@@ -542,21 +591,23 @@ def formula_of(puzzle: PencilPuzzle, seed: int = 0) -> Formula:
     elif puzzle.kind == TAPA:
         formula = TapaFormula(board, clues, seed)
     elif puzzle.kind == HEYAWAKE:
-        rooms = rooms_of(puzzle.rooms)
-        numbers = {n: clue[0] for n, clue in enumerate(puzzle.room_numbers) if clue}
-        formula = HeyawakeFormula(board, puzzle.borders, rooms, numbers, seed)
+        formula = HeyawakeFormula(board, seed)
+        formula.lay(puzzle.borders)
+        for room, clue in zip(rooms_of(puzzle.rooms), puzzle.room_numbers, strict=True):
+            if clue:
+                formula.add_number(room, clue[0])
     else:
         raise SettingsError(f"expected a pencil puzzle to search, got {puzzle.kind.name}")
-    formula.choose(range(board.cells))
+    formula.choose_all()
     return formula
 
 
-def rooms_of(labels: Sequence[int]) -> list[list[int]]:
+def rooms_of(labels: Sequence[int]) -> list[tuple[int, ...]]:
     """The cells of each room."""
     rooms: list[list[int]] = [[] for _ in range(max(labels) + 1)]
     for cell, room in enumerate(labels):
         rooms[room].append(cell)
-    return rooms
+    return [tuple(room) for room in rooms]
 
 
 def solutions(puzzle: PencilPuzzle, limit: int = 2, seed: int = 0) -> list[Marks]:
