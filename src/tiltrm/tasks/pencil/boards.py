@@ -7,6 +7,8 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+LOOK_EVERY = 4  # steps between two looks at the labels, each of which waits for the device
+
 
 def connected(right: Tensor, down: Tensor) -> Tensor:
     """The component of each cell, as the least index among its cells: (..., cell) int64.
@@ -14,22 +16,20 @@ def connected(right: Tensor, down: Tensor) -> Tensor:
     right (..., row, column - 1) and down (..., row - 1, column) bool: which neighbours are joined.
     """
     rows, columns = right.shape[-2], down.shape[-1]
-    labels = torch.arange(rows * columns, device=right.device)
-    labels = labels.view(rows, columns).expand(*right.shape[:-2], -1, -1).clone()
+    cells = torch.arange(rows * columns, dtype=torch.uint8, device=right.device)
+    labels = cells.view(rows, columns).expand(*right.shape[:-2], -1, -1).contiguous()
+    across, along = (torch.where(joined, 0, 255).to(torch.uint8) for joined in (right, down))
+    left_half, right_half = labels[..., :, :-1], labels[..., :, 1:]
+    upper_half, lower_half = labels[..., :-1, :], labels[..., 1:, :]
     while True:
-        least = labels.clone()
-        for joined, one, other in (
-            (right, least[..., :, :-1], least[..., :, 1:]),
-            (down, least[..., :-1, :], least[..., 1:, :]),
-        ):
-            lower = torch.minimum(one, other)
-            one.copy_(torch.where(joined, lower, one))
-            other.copy_(torch.where(joined, torch.minimum(lower, other), other))
-        flat = least.flatten(-2)
-        flat = flat.gather(-1, flat)  # a label is a cell of the component, so its label is too
-        if torch.equal(flat, labels.flatten(-2)):
-            return flat
-        labels = flat.view(labels.shape)
+        before = labels.clone()
+        for _ in range(LOOK_EVERY):
+            torch.minimum(right_half, left_half | across, out=right_half)
+            torch.minimum(lower_half, upper_half | along, out=lower_half)
+            torch.minimum(left_half, right_half | across, out=left_half)
+            torch.minimum(upper_half, lower_half | along, out=upper_half)
+        if torch.equal(before, labels):
+            return labels.flatten(-2).long()
 
 
 def groups(cells: Tensor) -> Tensor:
@@ -57,8 +57,8 @@ def neighbours(cells: Tensor) -> Tensor:
 
 
 def surroundings(cells: Tensor) -> Tensor:
-    """The eight cells round each cell as bits, clockwise from the upper left: int64."""
-    wide = F.pad(cells.long(), (1, 1, 1, 1))
+    """The eight cells round each cell as bits, clockwise from the upper left: int16."""
+    wide = F.pad(cells.to(torch.int16), (1, 1, 1, 1))
     rows, columns = cells.shape[-2:]
     steps = ((0, 0), (0, 1), (0, 2), (1, 2), (2, 2), (2, 1), (2, 0), (1, 0))
     around = torch.zeros_like(wide[..., 1:-1, 1:-1])

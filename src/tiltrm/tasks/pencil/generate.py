@@ -15,6 +15,16 @@ from typing import TypeVar
 
 from tiltrm.errors import SettingsError
 from tiltrm.tasks.pencil import layouts
+from tiltrm.tasks.pencil.cells import CellBoard, Marks, board_of, rooms_of
+from tiltrm.tasks.pencil.clauses import UndecidedError
+from tiltrm.tasks.pencil.formulas import (
+    Formula,
+    HeyawakeFormula,
+    Learnt,
+    LightUpFormula,
+    NurikabeFormula,
+    TapaFormula,
+)
 from tiltrm.tasks.pencil.puzzle import (
     HEYAWAKE,
     LARGEST,
@@ -32,21 +42,7 @@ from tiltrm.tasks.pencil.puzzle import (
     room_clues,
 )
 from tiltrm.tasks.pencil.rules import runs
-from tiltrm.tasks.pencil.search import (
-    Board,
-    Formula,
-    HeyawakeFormula,
-    Learnt,
-    LightUpFormula,
-    Marks,
-    NurikabeFormula,
-    TapaFormula,
-    UndecidedError,
-    board_of,
-    lone_walls,
-    rooms_of,
-    solutions,
-)
+from tiltrm.tasks.pencil.search import lone_walls, solutions
 from tiltrm.tasks.pencil.tokens import sorted_clue
 
 Made = tuple[PencilPuzzle, Marks]
@@ -54,7 +50,7 @@ Room = tuple[int, ...]
 Name = TypeVar("Name", int, Room)  # of a clue: its cell, or the cells of its room
 
 ATTEMPTS = 1000
-ROUNDS = 60  # solves for one witness; a layout that takes more is given up
+ROUNDS = 40  # solves for one witness; a layout that takes more is given up
 REPAIRS = 60  # changes of one layout
 
 
@@ -81,7 +77,7 @@ def draw_size(random: Random) -> tuple[int, int]:
     return random.randint(least, LARGEST), random.randint(least, LARGEST)
 
 
-def marks_of(board: Board, marked: Collection[int]) -> Marks:
+def marks_of(board: CellBoard, marked: Collection[int]) -> Marks:
     """Marked cells -> a truth value for each cell."""
     return tuple(cell in marked for cell in range(board.cells))
 
@@ -139,7 +135,7 @@ def _more(chosen: set[Name], all_clues: Iterable[Name], random: Random) -> set[N
     return chosen | {clue for clue in sorted(all_clues) if random.random() < share}
 
 
-def _light_up(board: Board, random: Random) -> Made | None:
+def _light_up(board: CellBoard, random: Random) -> Made | None:
     partners = layouts.mirrored(board, random)
     black: set[int] = set()
     wanted = random.uniform(0.06, 0.28) * board.cells
@@ -168,16 +164,16 @@ def _light_up(board: Board, random: Random) -> Made | None:
     return None
 
 
-def _lights_beside(board: Board, lights: Collection[int], cell: int) -> int:
+def _lights_beside(board: CellBoard, lights: Collection[int], cell: int) -> int:
     return sum(other in lights for other in board.beside[cell])
 
 
-def _broken_numbers(board: Board, numbers: Mapping[int, int], marks: Marks) -> set[int]:
+def _broken_numbers(board: CellBoard, numbers: Mapping[int, int], marks: Marks) -> set[int]:
     lights = {cell for cell, mark in enumerate(marks) if mark}
     return {cell for cell, n in numbers.items() if _lights_beside(board, lights, cell) != n}
 
 
-def _heyawake(board: Board, random: Random) -> Made | None:
+def _heyawake(board: CellBoard, random: Random) -> Made | None:
     labels = layouts.rooms(board, round(board.cells / random.uniform(3.5, 9.0)), random)
     labels, shaded = layouts.shading(board, labels, random.uniform(0.15, 0.36), random)
     marks = marks_of(board, shaded)
@@ -216,7 +212,7 @@ def _broken_rooms(numbers: Mapping[Room, int], marks: Marks) -> set[Room]:
 
 
 def _other_rooms(
-    board: Board, labels: Sequence[int], shaded: set[int], witness: Marks, random: Random
+    board: CellBoard, labels: Sequence[int], shaded: set[int], witness: Marks, random: Random
 ) -> list[int] | None:
     """Rooms that differ so that the witness breaks a number; None where none was found.
 
@@ -237,7 +233,7 @@ def _other_rooms(
     return None
 
 
-def _tapa(board: Board, random: Random) -> Made | None:
+def _tapa(board: CellBoard, random: Random) -> Made | None:
     shaded = layouts.wall(board, random.uniform(0.35, 0.65), random.uniform(0.2, 0.95), random)
     if len(shaded) < board.cells / 4:
         return None
@@ -263,7 +259,7 @@ def _tapa(board: Board, random: Random) -> Made | None:
     return (_weakened(puzzle, random) if random.random() < 0.1 else puzzle), marks
 
 
-def _clue_round(board: Board, marks: Marks, cell: int) -> Clue:
+def _clue_round(board: CellBoard, marks: Marks, cell: int) -> Clue:
     around = board.around(cell)
     pattern = sum(1 << bit for bit, c in enumerate(around) if c is not None and marks[c])
     return sorted_clue(tuple(runs(pattern)))
@@ -283,7 +279,7 @@ def _weakened(puzzle: PencilPuzzle, random: Random) -> PencilPuzzle:
     return puzzle
 
 
-def _nurikabe(board: Board, random: Random) -> Made | None:
+def _nurikabe(board: CellBoard, random: Random) -> Made | None:
     largest = random.choice((4, 5, 6, 7, 8, 10, 14))
     islands = round(board.cells / random.uniform(5.0, 10.0))
     water = layouts.sea(board, islands, largest, random)
@@ -313,7 +309,7 @@ def _nurikabe(board: Board, random: Random) -> Made | None:
 
 
 def _sizes(
-    board: Board, water: set[int], before: Collection[int], random: Random
+    board: CellBoard, water: set[int], before: Collection[int], random: Random
 ) -> dict[int, int]:
     """A clue in every island, where it was before if it can."""
     clues = {}
@@ -324,7 +320,7 @@ def _sizes(
 
 
 def _moved_clue(
-    board: Board, water: set[int], clues: Mapping[int, int], witnesses: Sequence[Marks],
+    board: CellBoard, water: set[int], clues: Mapping[int, int], witnesses: Sequence[Marks],
     random: Random,
 ) -> dict[int, int] | None:  # fmt: skip
     """The clues with one elsewhere in its island, so that all witnesses break them, or None."""
@@ -339,7 +335,7 @@ def _moved_clue(
     return None
 
 
-def _keeps(board: Board, clues: Mapping[int, int], marks: Marks) -> bool:
+def _keeps(board: CellBoard, clues: Mapping[int, int], marks: Marks) -> bool:
     """Whether every island has one clue, of its size."""
     if any(marks[clue] for clue in clues):
         return False
@@ -349,10 +345,17 @@ def _keeps(board: Board, clues: Mapping[int, int], marks: Marks) -> bool:
     return True
 
 
-def _change(board: Board, water: set[int], witness: Marks, largest: int, random: Random) -> bool:
+def _change(
+    board: CellBoard, water: set[int], witness: Marks, largest: int, random: Random
+) -> bool:
     """Turn a cell into land or sea, if possible where the witness differs; False where none can."""
     cells = random.sample(range(board.cells), board.cells)
-    cells.sort(key=lambda cell: witness[cell] == (cell in water))
+    cells.sort(
+        key=lambda cell: (
+            witness[cell] == (cell in water),
+            all(other in water for other in board.beside[cell]),  # islands of one cell last
+        )
+    )
     for cell in cells:
         if cell in water:
             if layouts.can_be_land(board, water, cell, largest):
@@ -364,7 +367,7 @@ def _change(board: Board, water: set[int], witness: Marks, largest: int, random:
     return False
 
 
-_MAKERS: dict[Kind, Callable[[Board, Random], Made | None]] = {
+_MAKERS: dict[Kind, Callable[[CellBoard, Random], Made | None]] = {
     LIGHTUP: _light_up,
     NURIKABE: _nurikabe,
     HEYAWAKE: _heyawake,

@@ -3,11 +3,11 @@
 from collections.abc import Callable, Collection, Iterable, Sequence
 from random import Random
 
+from tiltrm.tasks.pencil.cells import CellBoard, segments, spans
 from tiltrm.tasks.pencil.puzzle import between_rooms, edges
-from tiltrm.tasks.pencil.search import Board, segments, spans
 
 
-def connected_without(board: Board, marked: set[int], cell: int) -> bool:
+def connected_without(board: CellBoard, marked: set[int], cell: int) -> bool:
     """Whether a connected set of cells stays connected without one of them."""
     around = board.around(cell)
     ring = [other is not None and other in marked for other in around]
@@ -20,7 +20,7 @@ def connected_without(board: Board, marked: set[int], cell: int) -> bool:
     return len(board.reach(next(iter(rest)), rest)) == len(rest)
 
 
-def squares_with(board: Board, marked: Collection[int], cell: int) -> bool:
+def squares_with(board: CellBoard, marked: Collection[int], cell: int) -> bool:
     """Whether the cell would complete a square of 2 x 2 marked cells."""
     around = board.around(cell)
     return any(
@@ -29,7 +29,7 @@ def squares_with(board: Board, marked: Collection[int], cell: int) -> bool:
     )
 
 
-def wall(board: Board, share: float, bends: float, random: Random) -> set[int]:
+def wall(board: CellBoard, share: float, bends: float, random: Random) -> set[int]:
     """A connected wall without a square that covers a share of the board at most.
 
     A cell that would touch the wall in two places is refused with the chance `bends`.
@@ -50,7 +50,7 @@ def wall(board: Board, share: float, bends: float, random: Random) -> set[int]:
     return shaded
 
 
-def sea(board: Board, islands: int, largest: int, random: Random) -> set[int] | None:
+def sea(board: CellBoard, islands: int, largest: int, random: Random) -> set[int] | None:
     """A connected sea without a square, with about so many islands of limited size, or None."""
     water = set(range(board.cells))
     squares = list(board.squares())
@@ -77,7 +77,7 @@ def sea(board: Board, islands: int, largest: int, random: Random) -> set[int] | 
     return water
 
 
-def _parts_beside(board: Board, water: set[int], cell: int) -> list[list[int]]:
+def _parts_beside(board: CellBoard, water: set[int], cell: int) -> list[list[int]]:
     """The islands that a cell of the sea touches."""
     land = set(range(board.cells)) - water
     parts: list[list[int]] = []
@@ -87,19 +87,19 @@ def _parts_beside(board: Board, water: set[int], cell: int) -> list[list[int]]:
     return parts
 
 
-def can_be_land(board: Board, water: set[int], cell: int, largest: int) -> bool:
+def can_be_land(board: CellBoard, water: set[int], cell: int, largest: int) -> bool:
     """Whether a cell of the sea can become land: the sea stays connected, no island too large."""
     size = 1 + sum(len(part) for part in _parts_beside(board, water, cell))
     return size <= largest and connected_without(board, water, cell)
 
 
-def can_be_sea(board: Board, water: set[int], cell: int) -> bool:
+def can_be_sea(board: CellBoard, water: set[int], cell: int) -> bool:
     """Whether a cell of the land can become sea: it touches the sea and completes no square."""
     touches = any(other in water for other in board.beside[cell])
     return touches and not squares_with(board, water, cell)
 
 
-def mirrored(board: Board, random: Random) -> Callable[[int], set[int]]:
+def mirrored(board: CellBoard, random: Random) -> Callable[[int], set[int]]:
     """A symmetry for black cells, as people like them: a cell -> all cells that go with it."""
     w, h = board.width, board.height
     choice = random.random()
@@ -118,7 +118,9 @@ def mirrored(board: Board, random: Random) -> Callable[[int], set[int]]:
     return partners
 
 
-def lights(board: Board, black: Collection[int], first: Iterable[int], random: Random) -> set[int]:
+def lights(
+    board: CellBoard, black: Collection[int], first: Iterable[int], random: Random
+) -> set[int]:
     """Lights that light all cells and do not see each other, the first ones where possible."""
     seen: list[set[int]] = [set() for _ in range(board.cells)]
     for line in board.lines():
@@ -134,7 +136,7 @@ def lights(board: Board, black: Collection[int], first: Iterable[int], random: R
     return placed
 
 
-def rooms(board: Board, count: int, random: Random) -> list[int]:
+def rooms(board: CellBoard, count: int, random: Random) -> list[int]:
     """About so many rooms, of which some are rectangles: the room of each cell."""
     labels = [0] * board.cells
     rectangles = [(0, 0, board.height, board.width)]
@@ -169,7 +171,7 @@ def rooms(board: Board, count: int, random: Random) -> list[int]:
 
 
 def split_room(
-    board: Board, labels: Sequence[int], one: int, two: int, random: Random
+    board: CellBoard, labels: Sequence[int], one: int, two: int, random: Random
 ) -> list[int] | None:
     """The room of two cells as two rooms that grow from these cells; None where it is too small."""
     if one == two:
@@ -186,7 +188,7 @@ def split_room(
     return [owner.get(cell, label) for cell, label in enumerate(labels)]
 
 
-def give_cell(board: Board, labels: Sequence[int], cell: int, other: int) -> list[int] | None:
+def give_cell(board: CellBoard, labels: Sequence[int], cell: int, other: int) -> list[int] | None:
     """The cell in the room of its neighbour; None where its own room would fall apart."""
     rest = {each for each, label in enumerate(labels) if label == labels[cell]} - {cell}
     if not rest or len(board.reach(min(rest), rest)) < len(rest):
@@ -195,7 +197,7 @@ def give_cell(board: Board, labels: Sequence[int], cell: int, other: int) -> lis
 
 
 def crossing_lines(
-    board: Board, labels: Sequence[int], shaded: Collection[int]
+    board: CellBoard, labels: Sequence[int], shaded: Collection[int]
 ) -> list[Sequence[int]]:
     """The runs of unshaded cells through three rooms."""
     borders = between_rooms(labels, board.width, board.height)
@@ -204,7 +206,7 @@ def crossing_lines(
     return [span for span in found if not any(cell in shaded for cell in span)]
 
 
-def can_be_shaded(board: Board, shaded: set[int], cell: int) -> bool:
+def can_be_shaded(board: CellBoard, shaded: set[int], cell: int) -> bool:
     """Whether a cell touches no shaded cell and leaves the others connected."""
     if cell in shaded or any(other in shaded for other in board.beside[cell]):
         return False
@@ -212,7 +214,7 @@ def can_be_shaded(board: Board, shaded: set[int], cell: int) -> bool:
 
 
 def shading(
-    board: Board, labels: Sequence[int], share: float, random: Random
+    board: CellBoard, labels: Sequence[int], share: float, random: Random
 ) -> tuple[list[int], set[int]]:
     """Shaded cells that keep the rules of Heyawake, about a share of the board, and their rooms.
 

@@ -50,7 +50,7 @@ def decided(puzzle: Tensor) -> Tensor:
 
 def broken(kind: Kind, puzzle: Tensor, answer: Tensor) -> Counts:
     """Counts by rule: two (..., cell) that broadcast -> (...) int64 each."""
-    puzzle, answer = puzzle.long(), answer.long()
+    puzzle, answer = puzzle.to(torch.int16), answer.to(torch.int16)  # 256 is no uint8
     inside, fixed = puzzle != PAD, given(puzzle)
     marked = answer == mark(kind)
     filled = marked | (answer == UNSHADED)
@@ -131,7 +131,7 @@ def _heyawake(puzzle: Tensor, shaded: Tensor) -> Counts:
         ~down & inside[..., :-1, :] & inside[..., 1:, :],
     )
     shown = torch.zeros_like(labels).scatter_reduce(
-        -1, labels, number.clamp(max=MORE - 1).flatten(-2), "amax"
+        -1, labels, number.clamp(max=MORE - 1).flatten(-2).long(), "amax"
     )
     wanted = shown - 1 + _by_label(labels, number == MORE)
     labels, _ = torch.broadcast_tensors(labels, shaded.flatten(-2))
@@ -153,7 +153,8 @@ def _heyawake(puzzle: Tensor, shaded: Tensor) -> Counts:
 
 def _tapa(puzzle: Tensor, shaded: Tensor) -> Counts:
     clue = torch.where(puzzle >= WALL, puzzle - WALL, len(TAPA_CLUES))
-    fits = tapa_table(shaded.device)[clue, boards.surroundings(shaded)]
+    table = tapa_table(shaded.device)
+    fits = table.flatten()[clue.int() * 256 + boards.surroundings(shaded)]
     return {
         "squares of shaded cells": boards.squares(shaded),
         "parts of the wall beyond the first": _beyond_first(shaded),
