@@ -66,6 +66,11 @@ class Clauses:
         domain = self._model.proto.variables[variable].domain
         domain[0] = domain[1] = int(value)
 
+    def free(self, variable: int) -> None:
+        """Leave a variable open again."""
+        domain = self._model.proto.variables[variable].domain
+        domain[0], domain[1] = 0, 1
+
     def add_count(self, cells: Sequence[int], count: int, *unless: int) -> None:
         """Exactly so many of the cells are marked, unless one of the other literals holds."""
         if not 0 <= count <= len(cells):

@@ -6,7 +6,7 @@ keeps are added before the next solve.
 """
 
 from collections import deque
-from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Hashable, Iterable, Mapping, Sequence
 from functools import cache, lru_cache
 from itertools import combinations
 from math import comb
@@ -84,6 +84,17 @@ class Formula:
             if not self.forbid(marks):
                 return marks
         raise UndecidedError
+
+    def find_near(self, marks: Marks, cells: Collection[int], rounds: int) -> Marks | None:
+        """A solution that differs from the marks in some of these cells only, or None."""
+        fixed = [cell for cell in range(self.board.cells) if cell not in cells]
+        for cell in fixed:
+            self.clauses.fix(cell, marks[cell])
+        try:
+            return self.find(rounds)
+        finally:
+            for cell in fixed:
+                self.clauses.free(cell)
 
     def forbid(self, marks: Marks) -> bool:
         """Add clauses that forbid a candidate; False where it is a solution."""

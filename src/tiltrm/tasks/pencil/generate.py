@@ -52,6 +52,8 @@ Name = TypeVar("Name", int, Room)  # of a clue: its cell, or the cells of its ro
 ATTEMPTS = 1000
 ROUNDS = 40  # solves for one witness; a layout that takes more is given up
 REPAIRS = 60  # changes of one layout
+WINDOW, WINDOWS = 5, 4  # the side of a window, and how many are looked at
+BUDGET = 300  # solves for one layout of Nurikabe
 
 
 def generate(kind: Kind, seed: int, size: tuple[int, int] | None = None) -> Made:
@@ -109,6 +111,31 @@ def enough_clues(
     if random.random() < 0.8:
         _drop(formula, chosen, witnesses, broken, random)
     return chosen
+
+
+def find_witness(
+    formula: Formula, marks: Marks, random: Random, rounds: int, first: Sequence[int] = ()
+) -> Marks | None:
+    """Another solution than the marks, or None where there is none.
+
+    It is looked for in windows of the board before, since what differs little from a solution
+    keeps most rules. first: cells that the first windows begin at.
+    """
+    board = formula.board
+    width, height = min(WINDOW, board.width), min(WINDOW, board.height)
+    for cell in (*first, *random.sample(range(board.cells), WINDOWS)):
+        row, column = divmod(cell, board.width)
+        top = min(max(row - height // 2, 0), board.height - height)
+        left = min(max(column - width // 2, 0), board.width - width)
+        window = {
+            (top + down) * board.width + left + right
+            for down in range(height)
+            for right in range(width)
+        }
+        witness = formula.find_near(marks, window, rounds)
+        if witness is not None:
+            return witness
+    return formula.find(rounds)
 
 
 def _drop(
@@ -281,31 +308,67 @@ def _weakened(puzzle: PencilPuzzle, random: Random) -> PencilPuzzle:
 
 def _nurikabe(board: CellBoard, random: Random) -> Made | None:
     largest = random.choice((4, 5, 6, 7, 8, 10, 14))
-    islands = round(board.cells / random.uniform(5.0, 10.0))
-    water = layouts.sea(board, islands, largest, random)
+    islands = round(board.cells / random.uniform(5.0, 8.0))
+    water = layouts.sea(board, islands, min(largest, 6), random)
     if water is None:
         return None
     clues: dict[int, int] = {}
     learnt: list[Learnt] = []
     witnesses: list[Marks] = []
+    rounds = BUDGET  # the first witness takes most of them, later ones gain by what was learnt
     for _ in range(REPAIRS):
         clues = _sizes(board, water, clues, random)
         formula = NurikabeFormula(board, clues, random.getrandbits(31), learnt)
-        formula.exclude(marks_of(board, water))
-        witness = formula.find(ROUNDS)
+        marks = marks_of(board, water)
+        formula.exclude(marks)
+        witness = find_witness(formula, marks, random, rounds)
+        rounds -= formula.rounds
+        learnt = formula.learnt
         if witness is None:
+            clues = _joined_islands(board, water, clues, learnt, largest, random)
             shown = tuple((clues[c],) if c in clues else NO_CLUE for c in range(board.cells))
             return PencilPuzzle(NURIKABE, *board[:2], shown), marks_of(board, water)
-        learnt = formula.learnt
         witnesses.append(witness)
         moved = _moved_clue(board, water, clues, witnesses, random)
         if moved is None:
-            if not _change(board, water, witness, largest, random):
+            if not _change(board, water, witness, min(largest, 6), random):
                 return None
             witnesses = []
         else:
             clues = moved
     return None
+
+
+def _joined_islands(
+    board: CellBoard, water: set[int], clues: dict[int, int], learnt: list[Learnt], largest: int,
+    random: Random,
+) -> dict[int, int]:  # fmt: skip
+    """Fewer and larger islands, as long as there is one solution; changes the sea."""
+
+    def touched(cell: int) -> int:
+        return sum(other not in water for other in board.beside[cell])
+
+    tries = random.randint(0, board.cells // 4)
+    cells = random.sample(sorted(water), len(water))
+    cells.sort(key=touched, reverse=True)
+    for cell in [cell for cell in cells if touched(cell)][:tries]:
+        if not layouts.can_be_land(board, water, cell, largest):
+            continue
+        water.discard(cell)
+        changed = _sizes(board, water, clues, random)
+        formula = NurikabeFormula(board, changed, random.getrandbits(31), learnt)
+        marks = marks_of(board, water)
+        formula.exclude(marks)
+        try:
+            witness = find_witness(formula, marks, random, ROUNDS, [cell])
+        except UndecidedError:
+            witness = marks
+        learnt = formula.learnt
+        if witness is None:
+            clues = changed
+        else:
+            water.add(cell)
+    return clues
 
 
 def _sizes(
