@@ -10,6 +10,7 @@ Proved by tests/tasks/pencil/test_generate.py.
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from functools import partial
+from itertools import chain
 from random import Random
 from typing import TypeVar
 
@@ -52,7 +53,7 @@ Name = TypeVar("Name", int, Room)  # of a clue: its cell, or the cells of its ro
 ATTEMPTS = 1000
 ROUNDS = 40  # solves for one witness; a layout that takes more is given up
 REPAIRS = 60  # changes of one layout
-WINDOW, WINDOWS = 5, 4  # the side of a window, and how many are looked at
+WINDOW = 5  # the side of the windows in which a witness is looked for first
 BUDGET = 300  # solves for one layout of Nurikabe
 
 
@@ -85,11 +86,11 @@ def marks_of(board: CellBoard, marked: Collection[int]) -> Marks:
 
 
 def enough_clues(
-    formula: Formula, broken: Callable[[Marks], set[Name]], random: Random
+    formula: Formula, marks: Marks, broken: Callable[[Marks], set[Name]], random: Random
 ) -> set[Name] | None:
     """Clues that leave one solution, few of them; None where all of them leave another.
 
-    The formula excludes the solution; `broken` says which clues a witness breaks.
+    marks: the solution, which the formula excludes. `broken` says which clues a witness breaks.
     """
     chosen: set[Name] = set()
     witnesses: list[set[Name]] = []
@@ -97,7 +98,7 @@ def enough_clues(
     sample = random.choice((1, 3, 100))  # how greedily clues are chosen that break many
     while True:
         formula.choose(chosen)
-        witness = formula.find(ROUNDS)
+        witness = find_witness(formula, marks, random, ROUNDS, windows=1)
         if witness is None:
             break
         found = broken(witness)
@@ -114,8 +115,9 @@ def enough_clues(
 
 
 def find_witness(
-    formula: Formula, marks: Marks, random: Random, rounds: int, first: Sequence[int] = ()
-) -> Marks | None:
+    formula: Formula, marks: Marks, random: Random, rounds: int, *, windows: int,
+    first: Sequence[int] = (),
+) -> Marks | None:  # fmt: skip
     """Another solution than the marks, or None where there is none.
 
     It is looked for in windows of the board before, since what differs little from a solution
@@ -123,7 +125,7 @@ def find_witness(
     """
     board = formula.board
     width, height = min(WINDOW, board.width), min(WINDOW, board.height)
-    for cell in (*first, *random.sample(range(board.cells), WINDOWS)):
+    for cell in (*first, *random.sample(range(board.cells), windows)):
         row, column = divmod(cell, board.width)
         top = min(max(row - height // 2, 0), board.height - height)
         left = min(max(column - width // 2, 0), board.width - width)
@@ -177,7 +179,9 @@ def _light_up(board: CellBoard, random: Random) -> Made | None:
         formula.choose_all()
         witness = formula.find(ROUNDS)
         if witness is None:
-            chosen = enough_clues(formula, partial(_broken_numbers, board, numbers), random)
+            chosen = enough_clues(
+                formula, marks_of(board, marked), partial(_broken_numbers, board, numbers), random
+            )
             if chosen is None:
                 return None
             chosen = _more(chosen, black, random)
@@ -216,7 +220,7 @@ def _heyawake(board: CellBoard, random: Random) -> Made | None:
         formula.choose(numbers)
         witness = formula.find(ROUNDS)
         if witness is None:
-            chosen = enough_clues(formula, partial(_broken_rooms, numbers), random)
+            chosen = enough_clues(formula, marks, partial(_broken_rooms, numbers), random)
             if chosen is None:
                 return None
             chosen = _more(chosen, numbers, random)
@@ -252,9 +256,9 @@ def _other_rooms(
     moves = [(a, b) for a in mine + other for b in board.beside[a] if labels[a] != labels[b]]
     random.shuffle(pairs)
     random.shuffle(moves)
-    changes = [layouts.split_room(board, labels, *pair, random) for pair in pairs[:8]]
-    changes += [layouts.give_cell(board, labels, *pair) for pair in moves[:8]]
-    for changed in changes:
+    splits = (layouts.split_room(board, labels, *pair, random) for pair in pairs[:8])
+    gifts = (layouts.give_cell(board, labels, *pair) for pair in moves[:8])
+    for changed in chain(splits, gifts):
         if changed is not None and not layouts.crossing_lines(board, changed, shaded):
             return changed
     return None
@@ -275,7 +279,7 @@ def _tapa(board: CellBoard, random: Random) -> Made | None:
             cell for cell in free if other[cell] or _clue_round(board, other, cell) != known[cell]
         }
 
-    chosen = enough_clues(formula, broken, random)
+    chosen = enough_clues(formula, marks, broken, random)
     if chosen is None:
         return None
     chosen = _more(chosen, free, random)
@@ -321,7 +325,7 @@ def _nurikabe(board: CellBoard, random: Random) -> Made | None:
         formula = NurikabeFormula(board, clues, random.getrandbits(31), learnt)
         marks = marks_of(board, water)
         formula.exclude(marks)
-        witness = find_witness(formula, marks, random, rounds)
+        witness = find_witness(formula, marks, random, rounds, windows=4)
         rounds -= formula.rounds
         learnt = formula.learnt
         if witness is None:
@@ -360,7 +364,7 @@ def _joined_islands(
         marks = marks_of(board, water)
         formula.exclude(marks)
         try:
-            witness = find_witness(formula, marks, random, ROUNDS, [cell])
+            witness = find_witness(formula, marks, random, ROUNDS, windows=3, first=[cell])
         except UndecidedError:
             witness = marks
         learnt = formula.learnt
