@@ -7,7 +7,7 @@ keeps are added before the next solve.
 
 from collections import deque
 from collections.abc import Callable, Collection, Hashable, Iterable, Mapping, Sequence
-from functools import cache, lru_cache
+from functools import cache, lru_cache, partial
 from itertools import combinations
 from math import comb
 from typing import NamedTuple
@@ -28,8 +28,16 @@ class Learnt(NamedTuple):
     holds: Callable[[Mapping[int, int]], bool]
 
 
-def _always(_: Mapping[int, int]) -> bool:
+def _always(clues: Mapping[int, int]) -> bool:
     return True
+
+
+def _has_size(clue: int, size: int, clues: Mapping[int, int]) -> bool:
+    return clues.get(clue) == size
+
+
+def _has_clues(wanted: tuple[int, int], clues: Mapping[int, int]) -> bool:
+    return all(clue in clues for clue in wanted)
 
 
 class Formula:
@@ -354,7 +362,7 @@ class NurikabeFormula(Formula):
                 continue
             elif len(part) > size:
                 large = self.board.reach(own[0], set(part))[1 : size + 1]
-                self._learn(large, lambda known, c=own[0], s=size: known.get(c) == s)
+                self._learn(large, partial(_has_size, own[0], size))
             else:
                 self._too_small(part, own[0], size)
             broken = True
@@ -384,7 +392,7 @@ class NurikabeFormula(Formula):
             while at != clue:
                 way.append(at)
                 at = came[at]
-            self._learn(way, lambda known, a=clue, b=cell: a in known and b in known)
+            self._learn(way, partial(_has_clues, (clue, cell)))
 
     def _too_small(self, part: Sequence[int], clue: int, size: int) -> None:
         """An island that is too small goes on across its border."""

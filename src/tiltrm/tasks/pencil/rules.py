@@ -62,7 +62,7 @@ def broken(kind: Kind, puzzle: Tensor, answer: Tensor) -> Counts:
 
 
 def _grid(values: Tensor) -> Tensor:
-    return values.unflatten(-1, (SIDE, SIDE))
+    return values.reshape(*values.shape[:-1], SIDE, SIDE)
 
 
 def _total(cells: Tensor) -> Tensor:

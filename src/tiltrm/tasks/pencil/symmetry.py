@@ -5,7 +5,6 @@ then whether rows and then columns are counted from the other end.
 """
 
 from functools import lru_cache
-from itertools import product
 
 import torch
 from torch import Tensor
@@ -27,7 +26,8 @@ from tiltrm.tasks.pencil.tokens import (
 Turn = tuple[bool, bool, bool]
 Form = tuple[int, int, tuple[Clue, ...], tuple[bool, ...]]
 
-TURNS: tuple[Turn, ...] = tuple(product((False, True), repeat=3))
+_BOTH = (False, True)
+TURNS: tuple[Turn, ...] = tuple((a, b, c) for a in _BOTH for b in _BOTH for c in _BOTH)
 _STEPS = {UP: (-1, 0), LEFT: (0, -1), RIGHT: (0, 1), DOWN: (1, 0)}
 
 

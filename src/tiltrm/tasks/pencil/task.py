@@ -101,7 +101,7 @@ class PencilTask:
             inside = tokens != PAD
             blank = (tokens == ids.BLANK) & (self.kind != kinds.HEYAWAKE)
             allowed = ~inside | blank | ((tokens >= own.start) & (tokens < own.stop))
-        grid = inside.unflatten(-1, (self.side, self.side))
+        grid = inside.reshape(*inside.shape[:-1], self.side, self.side)
         rows, columns = grid.any(-1), grid.any(-2)
         fits = (rows.unsqueeze(-1) & columns.unsqueeze(-2) == grid).flatten(-2).all(-1)
         for line in (rows, columns):

@@ -144,12 +144,12 @@ def _room_ids(puzzle: PencilPuzzle) -> list[int]:
     shown = [0] * len(sizes)
     for room, clue in enumerate(puzzle.room_numbers):
         number = clue[0] if clue else UNKNOWN
-        if number > sizes[room]:
+        shown[room] = min(number, MORE - 2) + 1
+        left[room] = max(0, number - (MORE - 2))
+        if left[room] > sizes[room]:
             raise PuzzleError(
                 f"expected at most {sizes[room]} in a room of {sizes[room]} cells, got {number}"
             )
-        shown[room] = min(number, MORE - 2) + 1
-        left[room] = max(0, number - (MORE - 2))
     ids = []
     for cell, room in enumerate(puzzle.rooms):
         number = MORE if left[room] else shown[room]
