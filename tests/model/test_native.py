@@ -145,7 +145,7 @@ def test_weights_of_another_save_are_noticed(folder, tmp_path):
         ({"sizes": {"cells": "81"}}, "cells must be a whole number, got '81'"),
         ({"sizes": {"cell": 81}}, "unknown setting cell;"),
         ({"sizes": {"width": 10**12}}, "width must be above 0 and at most"),
-        ({"sizes": {"eps": float("nan")}}, "eps must be above 0"),
+        ({"sizes": {"eps": float("nan")}}, "eps above 0, got 10000.0 and nan"),
         ({"sizes": {"token_mixing": 1}}, "token_mixing must be true or false"),
         ({"sizes": {"width": 64}}, r"misshapen: embedding \(expected \(11, 64\), got \(5, 32\)\)"),
     ],

@@ -51,6 +51,7 @@ def sentence(said: str) -> str:
 def test_the_command_works(command: Command, tmp_path: Path) -> None:
     assert command()[0] == 0
     assert {path.name for path in (tmp_path / "run").iterdir()} == {
+        ".lock",
         "best",
         "metrics.jsonl",
         "state",
@@ -151,7 +152,7 @@ def test_a_folder_that_is_a_file(command: Command, tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     code, said = command("--out", str(tmp_path / "file" / "run"))
     assert code == 2
-    assert "expected a folder to write at" in sentence(said)
+    assert "expected to write there, got: Not a directory" in sentence(said)
 
 
 @pytest.mark.skipif(torch.cuda.is_available(), reason="there is a GPU")

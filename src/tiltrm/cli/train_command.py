@@ -37,6 +37,8 @@ def run(arguments: argparse.Namespace) -> int:
     leads = os.environ.get("RANK", "0") == "0"  # of the processes that torchrun starts
     settings = _settings(arguments)
     train, val = _puzzles(arguments)
+    for puzzles in (train, val):
+        puzzles.labels()  # a DataError where there are none, before the folder is made
     with locked(_folder(arguments), "train") if leads else nullcontext():
         trainer = _trainer(arguments, settings, train, val)
         return _run(arguments, trainer, lambda: time.monotonic() - begun > limit)

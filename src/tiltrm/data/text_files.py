@@ -149,6 +149,8 @@ def read_text(lines: Iterable[str], task: Task | None = None, limit: int | None 
             guess.check_task(task, chunk, lambda other: blocks(head, other))
         parts.append(encode_texts(own, chunk, first=sum(map(len, parts)) + 1))
     if not parts:
+        if task is not None:
+            guess.check_task(task, [], lambda other: blocks(head, other))
         raise DataError("expected at least one puzzle, got none")
     return Puzzles(own, torch.cat(parts))
 

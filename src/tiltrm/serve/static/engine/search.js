@@ -220,11 +220,17 @@ export class Search {
       plan.symmetric_views || stage.particles > (stage.continues ? stages[number + k].particles : 1));
   }
 
+  /** The confidence that is stated: 0 for an answer against the rules; an undecided cloud's at most its halt probability. */
+  stated(decidedBy, { answer, confidence, halt }) {
+    if (!this.task.isSolved(this.tokens, answer)) return 0;
+    return decidedBy === "budget" && !this.search.fixed ? Math.min(confidence, halt) : confidence;
+  }
+
   report(info, decidedBy, columns) {
     const dead = columns.dead;
     return {
       answer: dead ? new Uint8Array(this.tokens.length) : columns.answer,
-      confidence: dead ? 0 : columns.confidence,
+      confidence: dead ? 0 : this.stated(decidedBy, columns),
       cellConfidence: columns.marginal.map((row, cell) => (dead ? 0 : row[columns.answer[cell]])),
       entropy: columns.marginal.map((row) => (dead ? 1 : entropy(row))),
       haltProbability: dead ? 0 : columns.halt,
