@@ -46,7 +46,8 @@ def flags_of(command: str) -> list[str]:
     return [a.option_strings[0] for a in parser._actions if a.option_strings and a.help != hidden]
 
 
-TRIED = [name for name in COMMANDS if name not in ("serve", "reproduce", "site")]  # long, or with npm
+NOT_TRIED = ("serve", "reproduce", "site")  # they run long, or need npm
+TRIED = [name for name in COMMANDS if name not in NOT_TRIED]
 FLAGS = {name: [flag for flag in flags_of(name) if flag != "-h"] for name in TRIED}
 NUMBERS = ["0", "1", "2", "-1", "3.5", "nan", "inf", "-inf", "1e308", "1e-320", "0x10", "1_000",
            "99999999999999999999", "٣", "true", "", " ", "-0"]  # fmt: skip
