@@ -140,12 +140,12 @@ def test_every_answer_of_small_boards_is_judged_as_by_the_plain_rules(task: Penc
     chance = random.Random(0)
     mark = LIGHT if task is LIGHTUP else SHADED
     solved = 0
-    for _ in range(6):
+    for _ in range(10):
         rows = random_question(task, chance)
         width, height = len(rows[0]), len(rows)
         question = task.encode("\n".join(" ".join(row) for row in rows))
         numbers = torch.tensor(chance.sample(range(2 ** (width * height)), 2**13))
-        if width == 4:
+        if width == 4 and solved < 1:
             numbers = torch.arange(2**16)
         bits = (numbers[:, None] >> torch.arange(width * height)) & 1
         answers = torch.full((len(bits), 10, 10), BLANK)

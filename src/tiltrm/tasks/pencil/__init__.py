@@ -10,9 +10,9 @@ one vocabulary with the task sudoku, so that one model can serve all of them:
 | 2 .. 10 | the digits 1 .. 9 of a Sudoku, as in the task sudoku | the same |
 | 11, 12, 13 | | not marked, shaded, light |
 | 14 .. 19 | Light Up: a black cell without a number, with 0 .. 4 | |
-| 20 .. 69 | Nurikabe: '?', 1 .. 49 | |
-| 70 .. 213 | Heyawake: 70 + 9 x borders + number | |
-| 214 .. 255 | Tapa: the 42 clues as multisets, some with '?' | |
+| 20 .. 65 | Nurikabe: '?', 1 .. 45 | |
+| 66 .. 209 | Heyawake: 66 + 9 x borders + number | |
+| 210 .. 251 | Tapa: the 42 clues as multisets, some with '?' | |
 
 A model has to decode the ids below 14 only. An answer says 11 in a cell with a clue; what it holds
 outside the board does not count for the rules, but has an id other than the pad, so that it is

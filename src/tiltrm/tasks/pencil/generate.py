@@ -95,7 +95,7 @@ def enough_clues(
     chosen: set[Name] = set()
     witnesses: list[set[Name]] = []
     needed: dict[Name, int] = {}
-    sample = random.choice((1, 3, 100))  # how greedily clues are chosen that break many
+    sample = random.choice((1, 3, 100, 100))  # how greedily clues are chosen that break many
     while True:
         formula.choose(chosen)
         witness = find_witness(formula, marks, random, ROUNDS, windows=1)
@@ -109,7 +109,7 @@ def enough_clues(
             needed[clue] = needed.get(clue, 0) + 1
         some = random.sample(sorted(found), min(sample, len(found)))
         chosen.add(max(some, key=lambda clue: needed[clue]))
-    if random.random() < 0.8:
+    if random.random() < 0.9:
         _drop(formula, chosen, witnesses, broken, random)
     return chosen
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from tiltrm.tasks.base import PAD, Symmetry
+from tiltrm.tasks.base import PAD, Symmetry, TaskDefaults
 from tiltrm.tasks.pencil import (
     address,
     draw,
@@ -53,6 +53,10 @@ class PencilTask:
     def vocabulary(self) -> int:
         return ids.VOCABULARY
 
+    @property
+    def defaults(self) -> TaskDefaults:
+        return TaskDefaults()
+
     def encode(self, text: str, *, answer: bool = False) -> Tensor:
         """An address or the plain form -> (cell,) uint8, in the upper left corner."""
         if answer:
@@ -67,14 +71,18 @@ class PencilTask:
     def decode(self, tokens: Tensor) -> str:
         """A question -> its address; an answer -> a character for each cell of its board.
 
-        Tokens that are neither are shown one by one, '?' where an id is none of the answers'.
+        '/' parts the rows of an answer that is not square, so that `encode` can read it. Tokens
+        that are no answer are '?'.
         """
-        known = torch.isin(tokens, tokens.new_tensor([ids.UNSHADED, ids.SHADED, ids.LIGHT]))
-        if len(tokens) != self.cells or known.any():
-            inside = known | (tokens > ids.BLANK)
-            shown = tokens[inside] if len(tokens) == self.cells else tokens
-            return "".join(self._symbol(int(token)) for token in shown)
-        return address.write(self.puzzle(tokens))
+        if len(tokens) != self.cells:
+            return "".join(map(self._symbol, tokens.tolist()))
+        if not torch.isin(tokens, tokens.new_tensor([ids.UNSHADED, ids.SHADED, ids.LIGHT])).any():
+            return address.write(self.puzzle(tokens))
+        place = ids.box(tokens > ids.BLANK)
+        cells = "".join(map(self._symbol, tokens[tokens > ids.BLANK].tolist()))
+        if place is None or place.height == place.width:
+            return cells
+        return "/".join(cells[at : at + place.width] for at in range(0, len(cells), place.width))
 
     def puzzle(self, tokens: Tensor) -> PencilPuzzle:
         """(cell,) tokens of a question -> the puzzle; raises PuzzleError."""

@@ -5,6 +5,7 @@ See the docstring of the package for the layout.
 
 from collections.abc import Sequence
 from itertools import combinations_with_replacement
+from typing import NamedTuple
 
 import torch
 from torch import Tensor
@@ -37,12 +38,12 @@ ANSWER_IDS = 14  # all that a model has to decode are the ids below this one
 
 BLACK = 14  # Light Up: a black cell without a number; the number n is BLACK + 1 + n
 ISLAND = 20  # Nurikabe: the clue '?'; the number n is ISLAND + n
-LARGEST_ISLAND = 49
-ROOM = 70  # Heyawake: ROOM + NUMBERS * borders + number
+LARGEST_ISLAND = 45
+ROOM = 66  # Heyawake: ROOM + NUMBERS * borders + number
 NUMBERS = 9  # of a room: none, 0 .. 6, and MORE
 MORE = 8  # a room of the number 6 + n has MORE in n of its cells and 6 in the others
 UP, LEFT, RIGHT, DOWN = 1, 2, 4, 8  # bits of the borders of a cell
-WALL = 214  # Tapa: WALL + the place in TAPA_CLUES
+WALL = 210  # Tapa: WALL + the place in TAPA_CLUES
 
 
 def _tapa_clues() -> tuple[Clue, ...]:
@@ -158,15 +159,24 @@ def _room_ids(puzzle: PencilPuzzle) -> list[int]:
     return ids
 
 
-def box(inside: Tensor) -> tuple[int, int, int, int] | None:
-    """(cell,) bool -> top, left, height, width of the rectangle that is set; None where none is."""
+class Rectangle(NamedTuple):
+    """A rectangle of cells."""
+
+    top: int
+    left: int
+    height: int
+    width: int
+
+
+def box(inside: Tensor) -> Rectangle | None:
+    """(cell,) bool -> the rectangle of all cells that are set; None where they are no rectangle."""
     grid = inside.view(SIDE, SIDE)
     rows, columns = grid.any(1).nonzero().flatten(), grid.any(0).nonzero().flatten()
     if not len(rows):
         return None
     top, left = int(rows[0]), int(columns[0])
     height, width = int(rows[-1]) - top + 1, int(columns[-1]) - left + 1
-    return (top, left, height, width) if int(grid.sum()) == height * width else None
+    return Rectangle(top, left, height, width) if int(grid.sum()) == height * width else None
 
 
 def decode(kind: Kind, tokens: Tensor) -> PencilPuzzle:
