@@ -14,6 +14,7 @@ import struct
 import sys
 import time
 import traceback
+from contextlib import suppress
 from pathlib import Path
 from typing import NoReturn
 
@@ -21,6 +22,9 @@ import pyarrow.parquet  # noqa: F401  # so that no child spends its life on that
 import torch
 
 from tiltrm.evaluate import Job, Store, eval_target, plans, run
+
+with suppress(ModuleNotFoundError):  # pyarrow imports it where it is there
+    import pandas  # noqa: F401
 
 CPU = torch.device("cpu")
 PIECES = 16  # in which the disk takes a file
@@ -49,7 +53,7 @@ def wanted(model: str, data: str) -> list[Job]:
     ]
 
 
-def initial_cloud(jobs: list[Job], folder: Path) -> tuple[int, int]:
+def start_child(jobs: list[Job], folder: Path) -> tuple[int, int]:
     """A child that does what is missing: its id, and a pipe that says where it is."""
     readable, writable = os.pipe()
     child = os.fork()
@@ -83,7 +87,7 @@ def stored(folder: Path) -> int:
 def trial(jobs: list[Job], folder: Path, patience: float) -> bool:
     """Let a child compute so long and kill it; whether there was still something to kill."""
     before = stored(folder)
-    child, pipe = initial_cloud(jobs, folder)
+    child, pipe = start_child(jobs, folder)
     select.select([pipe], [], [])  # it computes now, or is done
     time.sleep(patience)
     os.kill(child, signal.SIGKILL)
@@ -101,7 +105,7 @@ def main(model: str, data: str, folder: Path) -> None:
     jobs = wanted(model, data)
     folder.mkdir()
     begun = time.monotonic()
-    child, pipe = initial_cloud(jobs, folder.with_name("elsewhere"))
+    child, pipe = start_child(jobs, folder.with_name("elsewhere"))
     last_place(pipe)
     assert os.waitpid(child, 0)[1] == 0
     whole = time.monotonic() - begun

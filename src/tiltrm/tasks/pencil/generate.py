@@ -5,7 +5,7 @@ solution of the clues so far, and one of the clues that this solution breaks is 
 is no other solution; clues that no witness needs are tried without. Where all clues allow another
 solution, the layout is changed where the two differ: a black cell (Light Up), a further room
 (Heyawake), land or sea (Nurikabe). The same seed gives the same puzzle.
-Proved by tests/tasks/pencil/test_generate.py.
+Proved by tests/tasks/pencil/test_pencil_generate.py.
 """
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
@@ -352,7 +352,7 @@ def _joined_islands(
     def touched(cell: int) -> int:
         return sum(other not in water for other in board.beside[cell])
 
-    tries = random.randint(0, board.cells // 4)
+    tries = random.randint(board.cells // 10, board.cells // 2)
     cells = random.sample(sorted(water), len(water))
     cells.sort(key=touched, reverse=True)
     for cell in [cell for cell in cells if touched(cell)][:tries]:

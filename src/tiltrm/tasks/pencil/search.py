@@ -1,6 +1,6 @@
 """The solutions of a pencil puzzle, found and counted by OR-Tools' CP-SAT.
 
-Proved by tests/tasks/pencil/test_search.py.
+Proved by tests/tasks/pencil/test_pencil_generate.py.
 """
 
 from tiltrm.errors import SettingsError
