@@ -110,29 +110,25 @@ def _write(model: Model, target: Path, card: str, dtype: torch.dtype | None) -> 
 def recalibrate(folder: Path, above: float) -> None:
     """Store another threshold for settled answers in a native folder; nothing else changes."""
     manifest = _manifest(read_mapping(folder / CONFIG), folder)
-    draft = folder / f".{CONFIG}.new"
-    changed = replace(manifest, decide_above=above, decide_settled=True)
-    try:
-        draft.write_text(_text(changed), encoding="utf-8")
-        os.replace(draft, folder / CONFIG)
-    except OSError as error:
-        raise CheckpointError(
-            f"expected to write {folder / CONFIG}, got {type(error).__name__}; "
-            "choose a folder that can be written"
-        ) from error
+    _replace(folder / CONFIG, _text(replace(manifest, decide_above=above, decide_settled=True)))
 
 
 def write_beside(folder: Path, name: str, content: Mapping[str, object]) -> None:
     """Store `calibration.json` or `tuned.json` whole, with the checksum of the folder's weights."""
     manifest = _manifest(read_mapping(folder / CONFIG), folder)
-    draft = folder / f".{name}.new"
     text = json.dumps({"weights": manifest.checksum, **content}, indent=1, allow_nan=False)
+    _replace(folder / name, text + "\n")
+
+
+def _replace(path: Path, text: str) -> None:
+    """Write a file whole: beside it first, then in its place."""
+    draft = path.with_name(f".{path.name}.new")
     try:
-        draft.write_text(text + "\n", encoding="utf-8")
-        os.replace(draft, folder / name)
+        draft.write_text(text, encoding="utf-8")
+        os.replace(draft, path)
     except OSError as error:
         raise CheckpointError(
-            f"expected to write {folder / name}, got {type(error).__name__}; "
+            f"expected to write {path}, got {type(error).__name__}; "
             "choose a folder that can be written"
         ) from error
 
