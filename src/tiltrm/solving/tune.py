@@ -60,6 +60,7 @@ FEWEST = 40  # puzzles; half of them choose, half of them check
 PRICE = 0.0003  # of 48 outer steps, in right answers
 SPENT = {"quiet": 0.15, "probe": 0.15, "long": 0.3}  # shares of the budget; the rest checks
 PART_SECONDS = 20.0
+TIMED = 0.3  # seconds that a run takes to say how fast the model is
 BETAS = (0.0, 0.25, 1.0)
 
 Tick = Callable[[float], None]  # evaluations spent so far
@@ -181,15 +182,18 @@ class Tuner:
         return found, self._score(results)
 
     def _speed(self) -> float:
-        """Evaluations per second, from two small runs: the first one warms up."""
-        few = self.tokens[:8]
-        took = 1.0
-        for _ in range(2):
+        """Evaluations per second, from runs that grow until one takes long enough to be timed."""
+        puzzles, took = 8, 0.0
+        while took < TIMED and puzzles <= 2048:
+            few = self.tokens[torch.arange(puzzles) % len(self.tokens)]
             begun = time.perf_counter()
             follow_many(self.model, self.task, few, None, which=range(1), steps=2, noise=0.0,
                         symmetric=False, seed=0)  # fmt: skip
             took = time.perf_counter() - begun
-        return 2 * len(few) * self.per_step / max(took, 1e-6)
+            puzzles *= 2
+            if puzzles == 16:
+                took = 0.0  # the first run warms up
+        return puzzles * self.per_step / max(took, 1e-6)  # puzzles / 2, 2 steps each
 
     def _judge(self) -> str:
         assert self.judge is not None

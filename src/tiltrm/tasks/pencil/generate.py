@@ -12,20 +12,13 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from functools import partial
 from itertools import chain
 from random import Random
-from typing import TypeVar
 
 from tiltrm.errors import SettingsError
 from tiltrm.tasks.pencil import layouts
 from tiltrm.tasks.pencil.cells import CellBoard, Marks, board_of, rooms_of
 from tiltrm.tasks.pencil.clauses import UndecidedError
-from tiltrm.tasks.pencil.formulas import (
-    Formula,
-    HeyawakeFormula,
-    Learnt,
-    LightUpFormula,
-    NurikabeFormula,
-    TapaFormula,
-)
+from tiltrm.tasks.pencil.formulas import HeyawakeFormula, LightUpFormula, TapaFormula
+from tiltrm.tasks.pencil.nurikabe import make_nurikabe
 from tiltrm.tasks.pencil.puzzle import (
     HEYAWAKE,
     LARGEST,
@@ -45,23 +38,19 @@ from tiltrm.tasks.pencil.puzzle import (
 from tiltrm.tasks.pencil.rules import runs
 from tiltrm.tasks.pencil.search import lone_walls, solutions
 from tiltrm.tasks.pencil.tokens import sorted_clue
+from tiltrm.tasks.pencil.witnesses import ROUNDS, Name, Room, enough_clues, marks_of
 
 Made = tuple[PencilPuzzle, Marks]
-Room = tuple[int, ...]
-Name = TypeVar("Name", int, Room)  # of a clue: its cell, or the cells of its room
 
 ATTEMPTS = 1000
-ROUNDS = 40  # solves for one witness; a layout that takes more is given up
 REPAIRS = 60  # changes of one layout
-WINDOW = 5  # the side of the windows in which a witness is looked for first
-BUDGET = 300  # solves for one layout of Nurikabe
 
 
 def generate(kind: Kind, seed: int, size: tuple[int, int] | None = None) -> Made:
     """A puzzle with one solution, and this solution; size: width and height, drawn unless given."""
     random = Random(f"{kind.name} {seed}")
+    board = board_of(*(size or draw_size(random)))  # once: larger boards fail more often
     for _ in range(ATTEMPTS):
-        board = board_of(*(size or draw_size(random)))
         try:
             made = _MAKERS[kind](board, random)
         except UndecidedError:
@@ -78,82 +67,6 @@ def draw_size(random: Random) -> tuple[int, int]:
         return LARGEST, LARGEST
     least = 7 if choice < 0.75 else SMALLEST
     return random.randint(least, LARGEST), random.randint(least, LARGEST)
-
-
-def marks_of(board: CellBoard, marked: Collection[int]) -> Marks:
-    """Marked cells -> a truth value for each cell."""
-    return tuple(cell in marked for cell in range(board.cells))
-
-
-def enough_clues(
-    formula: Formula, marks: Marks, broken: Callable[[Marks], set[Name]], random: Random
-) -> set[Name] | None:
-    """Clues that leave one solution, few of them; None where all of them leave another.
-
-    marks: the solution, which the formula excludes. `broken` says which clues a witness breaks.
-    """
-    chosen: set[Name] = set()
-    witnesses: list[set[Name]] = []
-    needed: dict[Name, int] = {}
-    sample = random.choice((1, 3, 100, 100))  # how greedily clues are chosen that break many
-    while True:
-        formula.choose(chosen)
-        witness = find_witness(formula, marks, random, ROUNDS, windows=1)
-        if witness is None:
-            break
-        found = broken(witness)
-        if not found:
-            return None
-        witnesses.append(found)
-        for clue in found:
-            needed[clue] = needed.get(clue, 0) + 1
-        some = random.sample(sorted(found), min(sample, len(found)))
-        chosen.add(max(some, key=lambda clue: needed[clue]))
-    if random.random() < 0.9:
-        _drop(formula, chosen, witnesses, broken, random)
-    return chosen
-
-
-def find_witness(
-    formula: Formula, marks: Marks, random: Random, rounds: int, *, windows: int,
-    first: Sequence[int] = (),
-) -> Marks | None:  # fmt: skip
-    """Another solution than the marks, or None where there is none.
-
-    It is looked for in windows of the board before, since what differs little from a solution
-    keeps most rules. first: cells that the first windows begin at.
-    """
-    board = formula.board
-    width, height = min(WINDOW, board.width), min(WINDOW, board.height)
-    for cell in (*first, *random.sample(range(board.cells), windows)):
-        row, column = divmod(cell, board.width)
-        top = min(max(row - height // 2, 0), board.height - height)
-        left = min(max(column - width // 2, 0), board.width - width)
-        window = {
-            (top + down) * board.width + left + right
-            for down in range(height)
-            for right in range(width)
-        }
-        witness = formula.find_near(marks, window, rounds)
-        if witness is not None:
-            return witness
-    return formula.find(rounds)
-
-
-def _drop(
-    formula: Formula, chosen: set[Name], witnesses: list[set[Name]],
-    broken: Callable[[Marks], set[Name]], random: Random,
-) -> None:  # fmt: skip
-    """Remove clues that are not needed for a single solution."""
-    for clue in random.sample(sorted(chosen), len(chosen)):
-        if any(found & chosen == {clue} for found in witnesses):
-            continue
-        formula.choose(chosen - {clue})
-        witness = formula.find(ROUNDS)
-        if witness is None:
-            chosen.discard(clue)
-        else:
-            witnesses.append(broken(witness))
 
 
 def _more(chosen: set[Name], all_clues: Iterable[Name], random: Random) -> set[Name]:
@@ -265,7 +178,8 @@ def _other_rooms(
 
 
 def _tapa(board: CellBoard, random: Random) -> Made | None:
-    shaded = layouts.wall(board, random.uniform(0.35, 0.65), random.uniform(0.2, 0.95), random)
+    bends = random.uniform(0.2, 0.95) if random.random() < 0.5 else random.uniform(0.8, 1.0)
+    shaded = layouts.wall(board, random.uniform(0.4, 0.68), bends, random)
     if len(shaded) < board.cells / 4:
         return None
     marks = marks_of(board, shaded)
@@ -279,7 +193,12 @@ def _tapa(board: CellBoard, random: Random) -> Made | None:
             cell for cell in free if other[cell] or _clue_round(board, other, cell) != known[cell]
         }
 
-    chosen = enough_clues(formula, marks, broken, random)
+    taste = random.choice((0, 1, 2, 3))  # for clues of several numbers, which say more
+
+    def worth(cell: int) -> float:
+        return float(len(known[cell]) ** taste)
+
+    chosen = enough_clues(formula, marks, broken, random, worth)
     if chosen is None:
         return None
     chosen = _more(chosen, free, random)
@@ -310,133 +229,9 @@ def _weakened(puzzle: PencilPuzzle, random: Random) -> PencilPuzzle:
     return puzzle
 
 
-def _nurikabe(board: CellBoard, random: Random) -> Made | None:
-    largest = random.choice((4, 5, 6, 7, 8, 10, 14))
-    islands = round(board.cells / random.uniform(5.0, 8.0))
-    water = layouts.sea(board, islands, min(largest, 6), random)
-    if water is None:
-        return None
-    clues: dict[int, int] = {}
-    learnt: list[Learnt] = []
-    witnesses: list[Marks] = []
-    rounds = BUDGET  # the first witness takes most of them, later ones gain by what was learnt
-    for _ in range(REPAIRS):
-        clues = _sizes(board, water, clues, random)
-        formula = NurikabeFormula(board, clues, random.getrandbits(31), learnt)
-        marks = marks_of(board, water)
-        formula.exclude(marks)
-        witness = find_witness(formula, marks, random, rounds, windows=4)
-        rounds -= formula.rounds
-        learnt = formula.learnt
-        if witness is None:
-            clues = _joined_islands(board, water, clues, learnt, largest, random)
-            shown = tuple((clues[c],) if c in clues else NO_CLUE for c in range(board.cells))
-            return PencilPuzzle(NURIKABE, *board[:2], shown), marks_of(board, water)
-        witnesses.append(witness)
-        moved = _moved_clue(board, water, clues, witnesses, random)
-        if moved is None:
-            if not _change(board, water, witness, min(largest, 6), random):
-                return None
-            witnesses = []
-        else:
-            clues = moved
-    return None
-
-
-def _joined_islands(
-    board: CellBoard, water: set[int], clues: dict[int, int], learnt: list[Learnt], largest: int,
-    random: Random,
-) -> dict[int, int]:  # fmt: skip
-    """Fewer and larger islands, as long as there is one solution; changes the sea."""
-
-    def touched(cell: int) -> int:
-        return sum(other not in water for other in board.beside[cell])
-
-    tries = random.randint(board.cells // 10, board.cells // 2)
-    cells = random.sample(sorted(water), len(water))
-    cells.sort(key=touched, reverse=True)
-    for cell in [cell for cell in cells if touched(cell)][:tries]:
-        if not layouts.can_be_land(board, water, cell, largest):
-            continue
-        water.discard(cell)
-        changed = _sizes(board, water, clues, random)
-        formula = NurikabeFormula(board, changed, random.getrandbits(31), learnt)
-        marks = marks_of(board, water)
-        formula.exclude(marks)
-        try:
-            witness = find_witness(formula, marks, random, ROUNDS, windows=3, first=[cell])
-        except UndecidedError:
-            witness = marks
-        learnt = formula.learnt
-        if witness is None:
-            clues = changed
-        else:
-            water.add(cell)
-    return clues
-
-
-def _sizes(
-    board: CellBoard, water: set[int], before: Collection[int], random: Random
-) -> dict[int, int]:
-    """A clue in every island, where it was before if it can."""
-    clues = {}
-    for part in board.parts(set(range(board.cells)) - water):
-        kept = [cell for cell in part if cell in before]
-        clues[random.choice(kept or part)] = len(part)
-    return clues
-
-
-def _moved_clue(
-    board: CellBoard, water: set[int], clues: Mapping[int, int], witnesses: Sequence[Marks],
-    random: Random,
-) -> dict[int, int] | None:  # fmt: skip
-    """The clues with one elsewhere in its island, so that all witnesses break them, or None."""
-    last = witnesses[-1]
-    land = set(range(board.cells)) - water
-    cells = [cell for cell in sorted(land) if last[cell] and cell not in clues]
-    for cell in random.sample(cells, min(len(cells), 8)):
-        part = board.reach(cell, land)
-        moved = {c: size for c, size in clues.items() if c not in part} | {cell: len(part)}
-        if not any(_keeps(board, moved, witness) for witness in witnesses):
-            return moved
-    return None
-
-
-def _keeps(board: CellBoard, clues: Mapping[int, int], marks: Marks) -> bool:
-    """Whether every island has one clue, of its size."""
-    if any(marks[clue] for clue in clues):
-        return False
-    for part in board.parts([cell for cell, mark in enumerate(marks) if not mark]):
-        if [clues[cell] for cell in part if cell in clues] != [len(part)]:
-            return False
-    return True
-
-
-def _change(
-    board: CellBoard, water: set[int], witness: Marks, largest: int, random: Random
-) -> bool:
-    """Turn a cell into land or sea, if possible where the witness differs; False where none can."""
-    cells = random.sample(range(board.cells), board.cells)
-    cells.sort(
-        key=lambda cell: (
-            witness[cell] == (cell in water),
-            all(other in water for other in board.beside[cell]),  # islands of one cell last
-        )
-    )
-    for cell in cells:
-        if cell in water:
-            if layouts.can_be_land(board, water, cell, largest):
-                water.discard(cell)
-                return True
-        elif layouts.can_be_sea(board, water, cell):
-            water.add(cell)
-            return True
-    return False
-
-
 _MAKERS: dict[Kind, Callable[[CellBoard, Random], Made | None]] = {
     LIGHTUP: _light_up,
-    NURIKABE: _nurikabe,
+    NURIKABE: make_nurikabe,
     HEYAWAKE: _heyawake,
     TAPA: _tapa,
 }

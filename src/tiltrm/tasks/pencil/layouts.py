@@ -70,14 +70,14 @@ def sea(board: CellBoard, islands: int, largest: int, random: Random) -> set[int
         if count <= islands:
             break
         if cell in water and len(water) > 0.4 * board.cells:
-            touched = _parts_beside(board, water, cell)
+            touched = parts_beside(board, water, cell)
             if touched and can_be_land(board, water, cell, largest):
                 water.discard(cell)
                 count -= len(touched) - 1
     return water
 
 
-def _parts_beside(board: CellBoard, water: set[int], cell: int) -> list[list[int]]:
+def parts_beside(board: CellBoard, water: set[int], cell: int) -> list[list[int]]:
     """The islands that a cell of the sea touches."""
     land = set(range(board.cells)) - water
     parts: list[list[int]] = []
@@ -89,7 +89,7 @@ def _parts_beside(board: CellBoard, water: set[int], cell: int) -> list[list[int
 
 def can_be_land(board: CellBoard, water: set[int], cell: int, largest: int) -> bool:
     """Whether a cell of the sea can become land: the sea stays connected, no island too large."""
-    size = 1 + sum(len(part) for part in _parts_beside(board, water, cell))
+    size = 1 + sum(len(part) for part in parts_beside(board, water, cell))
     return size <= largest and connected_without(board, water, cell)
 
 
