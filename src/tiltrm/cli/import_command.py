@@ -3,7 +3,6 @@
 import argparse
 import json
 import shlex
-from dataclasses import asdict
 from pathlib import Path
 
 import torch
@@ -26,7 +25,7 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.json:
         about = {
             "out": str(folder), "kind": kind_of(model), "task": model.task, "dtype": stored,
-            "sizes": asdict(model.config), "notes": model.import_notes,
+            "sizes": model.config.as_mapping(), "notes": model.import_notes,
         }  # fmt: skip
         print(json.dumps(about))
     else:

@@ -2,7 +2,7 @@
 
 import hashlib
 import json
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 
 import torch
 
@@ -55,7 +55,11 @@ def fingerprint(model: Model, task: str = "") -> str:
     For a task of one's own its file is part of it, since a method may use its rules. Weights are
     hashed as float32, so the model must be loaded in float32, as `load` does on a CPU.
     """
-    known = {"kind": kind_of(model), "sizes": asdict(model.config), "above": model.decide_above}
+    known = {
+        "kind": kind_of(model),
+        "sizes": model.config.as_mapping(),
+        "above": model.decide_above,
+    }
     if model.decide_settled:
         known["settled"] = True
     source = source_of(task)

@@ -59,10 +59,7 @@ class ModelGraphs:
         table = graph.weight("embedding", array(self.model.embedding), 0)
         cells = graph.op("Gather", table, "tokens", axis=0)
         if config.prefix:
-            prefix = graph.constant("prefix", array(self.model.prefix)[None])
-            rows = graph.op("Shape", "tokens", start=0, end=1)
-            shape = graph.op("Concat", rows, graph.shape(config.prefix, config.width), axis=0)
-            cells = graph.op("Concat", graph.op("Expand", prefix, shape), cells, axis=1)
+            cells = graph.op("Concat", self._prefix(graph), cells, axis=1)
         if self.model.position_embedding is not None:
             places = graph.weight("positions", array(self.model.position_embedding))
             cells = graph.op("Mul", graph.op("Add", cells, places), graph.number(math.sqrt(0.5)))
@@ -71,6 +68,22 @@ class ModelGraphs:
             "embed", {"tokens": (TensorProto.INT32, ["row", config.cells])},
             {"inputs": (embedded, ["row", *self.state])},
         )  # fmt: skip
+
+    def _prefix(self, graph: GraphBuilder) -> str:
+        """The puzzle embedding of every row: the same for all, or told from its tokens."""
+        config, table = self.model.config, array(self.model.prefix)
+        if config.puzzle_starts:
+            largest = graph.op("ReduceMax", "tokens", graph.shape(1), keepdims=0)
+            starts = graph.constant("puzzle_starts", np.array(config.puzzle_starts, np.int32))
+            column = graph.op("Unsqueeze", largest, graph.shape(1))
+            reached = graph.op("GreaterOrEqual", column, starts)
+            numbers = graph.op("Cast", reached, to=TensorProto.INT64)
+            ids = graph.op("ReduceSum", numbers, graph.shape(1), keepdims=0)
+            return graph.op("Gather", graph.constant("prefix", table), ids, axis=0)
+        own = table[self.model.puzzle_id] if config.puzzles > 1 else table
+        rows = graph.op("Shape", "tokens", start=0, end=1)
+        shape = graph.op("Concat", rows, graph.shape(config.prefix, config.width), axis=0)
+        return graph.op("Expand", graph.constant("prefix", own[None]), shape)
 
     def _start(self, graph: GraphBuilder) -> onnx.ModelProto:
         shape = graph.op("Shape", "inputs")

@@ -17,6 +17,7 @@ CONFIGS: Mapping[str, type[TRMConfig]] = {"trm": TRMConfig, "hrm": HRMConfig}
 LIMITS = {  # far above any real model; they keep a broken file from asking for all memory
     "cells": 2**14, "vocabulary": 2**16, "width": 2**15, "layers": 256, "answer_layers": 256,
     "heads": 2**12, "prefix": 2**12, "inner_steps": 2**12, "cycles": 2**12,
+    "puzzles": 2**22,
     "expansion": 64.0, "rotary_theta": 1e12, "eps": 1.0,
 }  # fmt: skip
 
@@ -33,7 +34,7 @@ def sizes(kind: str, values: Mapping[str, object]) -> TRMConfig:
         value = getattr(config, field.name)
         # The config itself checks the lower bounds of whole numbers. A NaN fails here, too.
         positive = field.type is not float or value > 0
-        if field.type is not bool and not (positive and value <= LIMITS[field.name]):
+        if field.name in LIMITS and not (positive and value <= LIMITS[field.name]):
             raise SettingsError(
                 f"{field.name} must be above 0 and at most {LIMITS[field.name]:g}, got "
                 f"{repr(value)}; correct it"

@@ -87,7 +87,7 @@ def _write(model: Model, target: Path, card: str, dtype: torch.dtype | None) -> 
             task=model.task,
             dtype=str(stored["embedding"].dtype).removeprefix("torch."),
             checksum=hashlib.sha256(content).hexdigest(),
-            sizes=asdict(model.config),
+            sizes=model.config.as_mapping(),
             decide_above=model.decide_above,
             notes=model.import_notes,
             decide_settled=model.decide_settled,

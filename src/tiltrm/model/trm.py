@@ -3,7 +3,7 @@
 import copy
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 import torch
@@ -39,11 +39,20 @@ class TRMConfig:
     cycles: int = 3
     eps: float = 1e-5
     learned_positions: bool = False
+    puzzles: int = 1  # rows of the puzzle embedding, which fills the prefix
+    puzzle_starts: tuple[int, ...] = ()  # the largest token id of a puzzle says which row it has
 
     def __post_init__(self) -> None:
-        for name in ("cells", "vocabulary", "width", "layers", "heads", "inner_steps", "cycles"):
+        names = ("cells", "vocabulary", "width", "layers", "heads", "inner_steps", "cycles")
+        for name in (*names, "puzzles"):
             if getattr(self, name) < 1:
                 raise SettingsError(f"{name} must be at least 1, got {getattr(self, name)}")
+        starts = self.puzzle_starts
+        if starts and (len(starts) != self.puzzles - 1 or list(starts) != sorted(set(starts))):
+            raise SettingsError(
+                f"puzzle_starts must be {self.puzzles - 1} rising token ids, the first of each "
+                f"puzzle but one, got {list(starts)}"
+            )
         if self.prefix < 0:
             raise SettingsError(f"prefix must not be negative, got {self.prefix}")
         if self.width % (2 * self.heads):
@@ -63,6 +72,13 @@ class TRMConfig:
     def positions(self) -> int:
         """Prefix and cells together."""
         return self.prefix + self.cells
+
+    def as_mapping(self) -> dict[str, Any]:
+        """The sizes as they are stored; those of the puzzle embedding if it has several rows."""
+        known = asdict(self)
+        if self.puzzles == 1:
+            del known["puzzles"], known["puzzle_starts"]
+        return known
 
 
 def evaluation_flops(config: TRMConfig, layers: int | None = None) -> int:
@@ -121,6 +137,7 @@ class Recursive(nn.Module):
     first_latent: Tensor
     position_embedding: nn.Parameter | None
     task: str = ""
+    puzzle_id: int = 0  # the row of the puzzle embedding, where neither caller nor tokens say it
     decide_above: float | None = None
     decide_settled: bool = False
     calibration: Mapping[str, Any] | None = None
@@ -132,7 +149,8 @@ class Recursive(nn.Module):
         self.import_notes: list[str] = []
         self.embedding = nn.Parameter(torch.empty(config.vocabulary, config.width))
         truncated_normal_(self.embedding, 1.0 / math.sqrt(config.width))
-        self.prefix = nn.Parameter(torch.zeros(config.prefix, config.width))
+        rows = (config.puzzles,) if config.puzzles > 1 else ()
+        self.prefix = nn.Parameter(torch.zeros(*rows, config.prefix, config.width))
         positions = None
         if config.learned_positions:
             table = torch.empty(config.positions, config.width)
@@ -172,18 +190,31 @@ class Recursive(nn.Module):
             return None
         return self.cos, self.sin
 
-    def embed(self, tokens: Tensor) -> Tensor:
+    def embed(self, tokens: Tensor, puzzle_ids: Tensor | None = None) -> Tensor:
         """sqrt(width) * embedding, the prefix in front: (..., cell) -> (..., position, width).
 
         Learned positions are added first, and the sum shrunk by sqrt(1/2) to keep its variance.
+        puzzle_ids: (...) rows of the puzzle embedding; unless given, `puzzle_starts` tells them
+        from the tokens, or all are `puzzle_id`.
         """
         scale = math.sqrt(self.config.width)
         cells = lookup(self.embedding, tokens.long())
-        prefix = self.prefix.expand(*cells.shape[:-2], -1, -1)
+        if self.config.puzzles == 1:
+            prefix = self.prefix.expand(*cells.shape[:-2], -1, -1)
+        else:
+            rows = self._puzzle_ids(tokens) if puzzle_ids is None else puzzle_ids
+            prefix = lookup(self.prefix.flatten(1), rows.long())
+            prefix = prefix.unflatten(-1, (self.config.prefix, self.config.width))
         embedded = torch.cat((prefix, cells), dim=-2)
         if self.position_embedding is not None:
             embedded = math.sqrt(0.5) * (embedded + self.position_embedding)
         return scale * embedded
+
+    def _puzzle_ids(self, tokens: Tensor) -> Tensor:
+        largest = tokens.amax(-1).long()
+        if not self.config.puzzle_starts:
+            return torch.full_like(largest, self.puzzle_id)
+        return torch.stack([largest >= first for first in self.config.puzzle_starts]).sum(0)
 
     def start(self, inputs: Tensor) -> State:
         """h_0: one vector for the answer and one for the latent, the same at every position."""

@@ -14,9 +14,11 @@ from tiltrm.errors import SettingsError
 from tiltrm.tasks.base import TOKENS, Task, TaskDefaults
 from tiltrm.tasks.check import check_attributes, check_task
 from tiltrm.tasks.maze import MAZE
+from tiltrm.tasks.pencil import PENCIL
+from tiltrm.tasks.pencil import TASKS as PENCIL_TASKS
 from tiltrm.tasks.sudoku import SUDOKU, Sudoku
 
-STANDARD: tuple[Task, ...] = (SUDOKU, MAZE, Sudoku(2))
+STANDARD: tuple[Task, ...] = (SUDOKU, MAZE, *PENCIL_TASKS, PENCIL, Sudoku(2))
 OPTIONAL = ("defaults",)
 NEEDED = tuple(name for name in vars(Task) if not name.startswith("_") and name not in OPTIONAL)
 

@@ -27,7 +27,18 @@ They are borders and not the colours of rooms because a border may end inside a 
 Types have numbers: sudoku 0, lightup 1, nurikabe 2, heyawake 3, tapa 4.
 """
 
+from tiltrm.tasks.pencil.mixed import PENCIL, Pencil
 from tiltrm.tasks.pencil.puzzle import PencilPuzzle
 from tiltrm.tasks.pencil.task import HEYAWAKE, LIGHTUP, NURIKABE, TAPA, TASKS, PencilTask
 
-__all__ = ["HEYAWAKE", "LIGHTUP", "NURIKABE", "TAPA", "TASKS", "PencilPuzzle", "PencilTask"]
+__all__ = [
+    "HEYAWAKE",
+    "LIGHTUP",
+    "NURIKABE",
+    "PENCIL",
+    "TAPA",
+    "TASKS",
+    "Pencil",
+    "PencilPuzzle",
+    "PencilTask",
+]

@@ -34,7 +34,7 @@ AHEAD = 64  # puzzles in work for each process, so that none waits for a slow on
 
 
 class PuzzleRow(NamedTuple):
-    """A line of the file; the answer in reading order, 'o' or '#' for a marked cell."""
+    """A line of the file; the answer as rows parted by '/', 'o' or '#' for a marked cell."""
 
     type: str
     width: int
@@ -48,7 +48,9 @@ def make_row(kind: Kind, seed: int) -> PuzzleRow:
     """The puzzle of a seed."""
     puzzle, marks = generate(kind, seed)
     sign = "o" if kind.name == "lightup" else "#"
-    answer = "".join(sign if mark else "." for mark in marks)
+    cells = "".join(sign if mark else "." for mark in marks)
+    starts = range(0, puzzle.cells, puzzle.width)
+    answer = "/".join(cells[at : at + puzzle.width] for at in starts)
     return PuzzleRow(kind.name, puzzle.width, puzzle.height, address.write(puzzle), answer, seed)
 
 
@@ -140,11 +142,10 @@ def read(path: Path, limit: int | None = None) -> tuple[Tensor, Tensor, Tensor]:
     questions, answers, numbers = [], [], []
     for row in islice(_rows(path), limit):
         puzzle = address.read(row["question"])
-        if len(row["answer"]) != puzzle.cells:
-            raise DataError(
-                f"{path}: expected an answer of {puzzle.cells} cells, got {len(row['answer'])}"
-            )
-        marks = [each in "#o" for each in row["answer"]]
+        cells = row["answer"].replace("/", "")
+        if len(cells) != puzzle.cells:
+            raise DataError(f"{path}: expected an answer of {puzzle.cells} cells, got {len(cells)}")
+        marks = [each in "#o" for each in cells]
         questions.append(encode(puzzle))
         answers.append(encode_answer(puzzle.kind, marks, puzzle.width, puzzle.height))
         numbers.append(puzzle.kind.number)

@@ -55,7 +55,7 @@ class PencilTask:
 
     @property
     def defaults(self) -> TaskDefaults:
-        return TaskDefaults()
+        return TaskDefaults(model="pencil")
 
     def encode(self, text: str, *, answer: bool = False) -> Tensor:
         """An address or the plain form -> (cell,) uint8, in the upper left corner."""
@@ -152,9 +152,9 @@ class PencilTask:
 
     def render(
         self, puzzle: Tensor, answer: Tensor | None = None, confidence: Tensor | None = None, *,
-        colour: bool = True,
+        colour: bool = True, width: int | None = None,
     ) -> str:  # fmt: skip
-        """A framed grid; marks from red (unsure) to green (sure)."""
+        """A framed grid; marks from red (unsure) to green (sure). It has one form for any width."""
         shown = draw.drawing(self.puzzle(puzzle), puzzle, answer, confidence, None)
         return draw.terminal(shown, colour=colour)
 
