@@ -163,3 +163,21 @@ def test_bad_input_gets_a_sentence(tmp_path: Path) -> None:
     labels = torch.full_like(wrong.labels(), 3)  # labels of another task
     with pytest.raises(DataError, match="no sign that this model solves anything"):
         tuner(tmp_path / "wrong", Puzzles(TASK, wrong.questions, labels)).run()
+
+
+def test_a_short_plan_ends_with_the_last_stages_of_the_usual_one() -> None:
+    usual = Adaptive(parse_stages("1x20 2x16*4 8x24@0.6*4"), noise=0.3)
+    short = Adaptive(parse_stages("1x20 2x16*2"), noise=0.05)
+    found = tune.with_reserve(short, usual)
+    assert found.stages[:3] == short.stages
+    assert found.stages[3:] == parse_stages("2x16@0.3*2 8x24@0.6*4")
+    assert found.particle_steps >= usual.particle_steps
+    long = Adaptive(parse_stages("1x20 32x32*8"), noise=0.05)
+    assert tune.with_reserve(long, usual) == long
+
+
+def test_hard_puzzles_are_recorded_in_blocks_that_double() -> None:
+    sizes = [max(begin, tune.BLOCK) for begin in tune.BEGINS]
+    assert sizes == [8, 8, 16, 32, 64, 128, 256]
+    assert [sum(sizes[:n]) for n in range(len(sizes))] == list(tune.BEGINS)
+    assert sum(sizes) == tune.MOST

@@ -88,6 +88,11 @@ class Adaptive:
         return sum(stage.outer_steps for stage in self.stages)
 
     @property
+    def particle_steps(self) -> int:
+        """Outer steps of all particles together, for a puzzle that is never decided."""
+        return sum(stage.particles * stage.outer_steps for stage in self.stages)
+
+    @property
     def noises(self) -> list[float]:
         """The noise of every stage."""
         return [self.noise if stage.noise is None else stage.noise for stage in self.stages]

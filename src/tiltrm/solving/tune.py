@@ -54,7 +54,8 @@ JUDGES = (LABELS, RULES, AGREEMENT)
 NOISES = (0.0, 0.05, 0.1, 0.2, 0.3, 0.5, 0.7, 1.0)
 QUIET, PROBED, LONG = 48, 16, 32  # outer steps of the three kinds of recordings
 EASY_BY = 20  # outer steps by which a puzzle that needs no noise is decided
-BLOCK, MOST = 8, 64  # noisy trajectories recorded at once, and at most
+BLOCK, MOST = 8, 512  # noisy trajectories recorded at first, doubled each time, and at most
+BEGINS = (0, *(BLOCK << n for n in range((MOST // BLOCK).bit_length() - 1)))  # 0, 8, 16, 32, ...
 ENOUGH = 4  # successes after which a puzzle needs no more trajectories
 FEWEST = 40  # puzzles; half of them choose, half of them check
 PRICE = 0.0003  # of 48 outer steps, in right answers
@@ -157,6 +158,7 @@ class Tuner:
         chosen, played = search.best()
         usual = adaptive_plan(self.model, self.task, tuned=False, **(
             {"rules": True} if self.rules else {}))  # fmt: skip
+        chosen = chosen._replace(plan=with_reserve(chosen.plan, usual.plan))
         own = AdaptivePlan(chosen.plan, Stopping.of(
             self.model, halt_above=chosen.halt_above, rules=self.rules), "halting")  # fmt: skip
         results = self._check({"tuned": own, "untuned": usual})
@@ -290,8 +292,7 @@ class Tuner:
     ) -> PlanRecording:
         """Many trajectories of the open puzzles, fewer where they succeed."""
         budget = SPENT["long"] * self.budget
-        block_cost = BLOCK * LONG * self.per_step
-        taken = open_[: max(4, int(budget / 2 / block_cost))]
+        taken = open_[: max(4, int(budget / 2 / (BLOCK * LONG * self.per_step)))]
         weight = np.ones(len(rows))
         weight[open_] = 0.0
         if len(taken):
@@ -305,20 +306,22 @@ class Tuner:
         for noise in dict.fromkeys((first, second)) if len(taken) else ():
             blocks: list[TrajectoryRecord] = []
             count = np.zeros(len(taken), int)
-            for begin in range(0, MOST, BLOCK):
+            for begin in BEGINS:
+                size = max(begin, BLOCK)
                 need = np.flatnonzero(successes < ENOUGH) if begin or noise != first else (
                     np.arange(len(taken)))  # fmt: skip
-                if begin and (len(need) == 0 or left < len(need) * block_cost):
+                cost = len(need) * size * LONG * self.per_step
+                if begin and (len(need) == 0 or left < cost):
                     break
                 need = need if len(need) else np.arange(min(4, len(taken)))
                 part = self._trajectories(
-                    f"long-{noise:g}-{begin}", rows[taken[need]], range(begin, begin + BLOCK),
+                    f"long-{noise:g}-{begin}", rows[taken[need]], range(begin, begin + size),
                     LONG, noise,
                 )  # fmt: skip
                 part = self._judged(part, taken[need], quiet)
-                left -= len(need) * block_cost
+                left -= cost
                 successes[need] += self._succeeded(part).sum(1)
-                count[need] += BLOCK
+                count[need] += size
                 blocks.append(_spread(part, need, len(taken)))
             recorded = join(blocks, 1)
             if noise != first:  # of easier puzzles only the first noise was recorded
@@ -473,6 +476,7 @@ class PlanSearch:
         starts = [
             Shape(above=min(2, len(self.thresholds) - 1)),
             Shape(12, (1, 2, 4), (12, 16, 16), (2, 4, 8), 1, len(self.thresholds) - 1),
+            Shape(20, (2, 4, 32), (16, 16, 32), (8, 16, 8), 1, min(2, len(self.thresholds) - 1)),
         ]
         found = max((self._climb(start) for start in starts), key=self._worth)
         return self._plan(found), self._played(found)[-1]
@@ -546,6 +550,21 @@ class PlanSearch:
     def _worth(self, shape: Shape) -> float:
         outcome = self._played(shape)[-1]
         return outcome.right - PRICE * outcome.evaluations / self.unit
+
+
+def with_reserve(plan: Adaptive, usual: Adaptive) -> Adaptive:
+    """The plan, followed by the last stages of the usual one where that searches for longer.
+
+    A few hundred puzzles do not tell how the hardest in a thousand are solved. Only they come here.
+    """
+    missing = usual.particle_steps - plan.particle_steps
+    reserve: list[Stage] = []
+    for stage, noise in zip(reversed(usual.stages), reversed(usual.noises), strict=True):
+        if missing <= 0:
+            break
+        reserve.insert(0, replace(stage, noise=noise))
+        missing -= stage.particles * stage.outer_steps
+    return replace(plan, stages=(*plan.stages, *reserve))
 
 
 def _beginning(stages: str, number: int) -> str:
