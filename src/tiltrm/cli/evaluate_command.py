@@ -54,7 +54,7 @@ MOST_SEEDS = 1000  # more are likely a typing mistake
 
 def run(arguments: argparse.Namespace) -> int:
     """Compute the missing results, then print the tables."""
-    asked = [_method(text) for text in arguments.method or USUALLY_EVALUATED]
+    asked = [parse_method(text) for text in arguments.method or USUALLY_EVALUATED]
     for risk in arguments.risk:
         check_risk(risk)
     kept = arguments.store is not None
@@ -203,7 +203,7 @@ def _counts(arguments: argparse.Namespace, puzzles: int) -> dict[str, Any]:
     return {"limit": limit, **counts}
 
 
-def _method(text: str) -> tuple[str, dict[str, Any]]:
+def parse_method(text: str) -> tuple[str, dict[str, Any]]:
     """'ptrm:particles=25,select=majority' -> its name and its settings."""
     name, _, rest = text.partition(":")
     if name not in NAMES:

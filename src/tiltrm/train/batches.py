@@ -10,6 +10,7 @@ from tiltrm.data import Puzzles
 from tiltrm.errors import SettingsError
 from tiltrm.tasks import Maze
 from tiltrm.tasks.base import Task
+from tiltrm.tasks.grid import BLANK
 from tiltrm.train.settings import Depth, Hints, TrainSettings
 
 BLOCK = 2**16  # puzzles augmented at once: their symmetry maps take 20 times the puzzles' memory
@@ -78,23 +79,22 @@ def draw(
     if settings.augment == "endless":
         questions, labels = puzzles.task.symmetries(questions, labels, generator)
     if settings.hints.most:
-        questions = _with_hints(puzzles.task, questions, labels, settings.hints, generator)
+        questions = _with_hints(questions, labels, settings.hints, generator)
     return questions, labels
 
 
-def _with_hints(
-    task: Task, questions: Tensor, labels: Tensor, hints: Hints, generator: Generator
-) -> Tensor:
-    """A share of the puzzles gets 1..most further clues from their answers, at random cells.
+def _with_hints(questions: Tensor, labels: Tensor, hints: Hints, generator: Generator) -> Tensor:
+    """A share of the puzzles gets 1..most further clues from their answers, in blank cells.
 
     The answer stays unique, so this augmentation needs nothing but the training puzzles.
     """
     rows, device = len(questions), generator.device
     chosen = torch.rand(rows, 1, generator=generator, device=device) < hints.share
     count = torch.randint(1, hints.most + 1, (rows, 1), generator=generator, device=device)
+    blank = questions == BLANK
     order = torch.rand(questions.shape, generator=generator, device=device)
-    order = order.masked_fill(task.given(questions), 2.0).argsort(-1).argsort(-1)
-    shown = chosen & (order < count) & ~task.given(questions)
+    order = order.masked_fill(~blank, 2.0).argsort(-1).argsort(-1)
+    shown = chosen & (order < count) & blank
     return torch.where(shown, labels.to(questions.dtype), questions)
 
 

@@ -176,7 +176,7 @@ class TrainSettings:
         _require_range(self, ("mixing_weight_decay",), -math.inf, math.inf)
         if not all(0.0 <= beta < 1.0 for beta in self.betas):
             raise SettingsError(f"betas must be in [0, 1), got {self.betas}")
-        if self.hints.most and not self.task.startswith("sudoku"):
+        if self.hints.most and not self.task.startswith(("sudoku", "pencil")):
             raise SettingsError(f"hints.most must be 0 for {self.task}: its answers are no clues")
         if self.window.side and not self._supports_windows():
             raise SettingsError(
