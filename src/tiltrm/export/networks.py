@@ -73,7 +73,7 @@ class ModelGraphs:
         """The puzzle embedding of every row: the same for all, or told from its tokens."""
         config, table = self.model.config, array(self.model.prefix)
         if config.puzzle_starts:
-            largest = graph.op("ReduceMax", "tokens", graph.shape(1), keepdims=0)
+            largest = graph.op("ReduceMax", "tokens", axes=[1], keepdims=0)
             starts = graph.constant("puzzle_starts", np.array(config.puzzle_starts, np.int32))
             column = graph.op("Unsqueeze", largest, graph.shape(1))
             reached = graph.op("GreaterOrEqual", column, starts)
