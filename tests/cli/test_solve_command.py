@@ -278,3 +278,19 @@ def test_a_guide_is_refused_where_none_is_asked(tiltrm: Any, solver: Any, method
     assert (code, out) == (2, "")
     assert "got guide" in err
     assert tiltrm("solve", PUZZLE, "--method", "guided", "--guide", "halting")[0] == 0
+
+
+def test_a_risk_is_promised_or_refused(tiltrm: Any) -> None:
+    """With the bundled weights and their calibration of 5,000 puzzles."""
+    easy = "53..7....6..195....98....6.8...6...34..8.3..17...2...6.6....28....419..5....8..79"
+    code, out, _ = tiltrm("solve", easy, "--risk", "0.001", "--json")
+    assert code == 0
+    assert objects(out)[0]["answer"] == (
+        "534678912672195348198342567859761423426853791713924856961537284287419635345286179"
+    )
+    code, out, err = tiltrm("solve", easy, "--risk", "0.0005")
+    assert (code, out) == (2, "")
+    assert "a risk of 0.0005 needs at least 5,990 calibration puzzles" in err
+    code, _, err = tiltrm("solve", easy, "--risk", "0.01", "--outer-steps", "30")
+    assert code == 2
+    assert "a risk needs the settings that the calibration was made with" in err

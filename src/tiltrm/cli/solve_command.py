@@ -35,6 +35,7 @@ from tiltrm.tasks.registry import defaults_of
 SAMPLE = "1....7.9..3..2...8..96..5....53..9...1..8...26....4...3......1..4......7..7...3.."
 BATCH = {"cpu": 64, "cuda": 4096}  # puzzles solved together; a result does not depend on it
 STDIN, STDIN_NAME = "-", "standard input"
+NOT_OF_THE_SEARCH = ("seed", "abstain", "risk")  # settings that a forecast does not need
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -83,7 +84,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 def _forecast(model: Model, task: Task, puzzles: int, settings: Mapping[str, Any]) -> None:
     """Say to stderr what a long run may cost at most; nothing decides an unsolvable puzzle."""
-    own = {name: value for name, value in settings.items() if name not in ("seed", "abstain")}
+    own = {name: value for name, value in settings.items() if name not in NOT_OF_THE_SEARCH}
     search = build_search(model, task, **own)
     steps = sum(stage.particles * stage.outer_steps for stage in search.plan.stages)
     most = puzzles * steps * evaluations_per_step(model)
