@@ -1,6 +1,6 @@
 """tune: plans played on recordings against real runs, the choice, resuming, bad input."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -12,12 +12,14 @@ from torch import Tensor
 
 from tiltrm.data import Puzzles
 from tiltrm.errors import CheckpointError, DataError, SettingsError
-from tiltrm.explore.plan import Adaptive, parse_stages
+from tiltrm.explore.plan import Adaptive, Stage, parse_stages
 from tiltrm.explore.running import run_search
 from tiltrm.explore.search import adaptive_search
 from tiltrm.solving import tune
 from tiltrm.solving.methods import Stopping, stopping_rules
-from tiltrm.solving.trajectories import PlanRecording, follow_many, play
+from tiltrm.solving.plan_search import PlanSearch, with_usual_end
+from tiltrm.solving.plans import TunedPlan
+from tiltrm.solving.trajectories import PlanRecording, TrajectoryRecord, follow_many, play
 from tiltrm.solving.tune import AGREEMENT, LABELS, RULES, Tuner
 from tiltrm.solving.tune_store import PartStore
 from tiltrm.tasks.base import TaskDefaults
@@ -168,12 +170,12 @@ def test_bad_input_gets_a_sentence(tmp_path: Path) -> None:
 def test_a_short_plan_ends_with_the_last_stages_of_the_usual_one() -> None:
     usual = Adaptive(parse_stages("1x20 2x16*4 8x24@0.6*4"), noise=0.3)
     short = Adaptive(parse_stages("1x20 2x16*2"), noise=0.05)
-    found = tune.with_reserve(short, usual)
+    found = with_usual_end(short, usual)
     assert found.stages[:3] == short.stages
     assert found.stages[3:] == parse_stages("2x16@0.3*2 8x24@0.6*4")
     assert found.particle_steps >= usual.particle_steps
     long = Adaptive(parse_stages("1x20 32x32*8"), noise=0.05)
-    assert tune.with_reserve(long, usual) == long
+    assert with_usual_end(long, usual) == long
 
 
 def test_hard_puzzles_are_recorded_in_blocks_that_double() -> None:
@@ -181,3 +183,40 @@ def test_hard_puzzles_are_recorded_in_blocks_that_double() -> None:
     assert sizes == [8, 8, 16, 32, 64, 128, 256]
     assert [sum(sizes[:n]) for n in range(len(sizes))] == list(tune.BEGINS)
     assert sum(sizes) == tune.MOST
+
+
+def recorded(firsts: list[int], trajectories: int = 512) -> PlanRecording:
+    """Hard puzzles, each decided first by the trajectory of this number (-1: by none)."""
+    shape = len(firsts), trajectories, 2
+    right = np.zeros(shape, bool)
+    for puzzle, first in enumerate(firsts):
+        right[puzzle, first:] = first >= 0
+    logits = np.where(right, 9.0, -9.0).astype(np.float32)
+    noisy = TrajectoryRecord(logits, right.astype(np.int64), right, right)
+    quiet = noisy.part(slice(None), slice(0, 1))
+    count = len(firsts)
+    counts = np.full(count, trajectories)
+    return PlanRecording(
+        quiet, {0.3: noisy}, {0.3: counts}, np.arange(count), np.ones(count), 3, True
+    )
+
+
+@pytest.mark.parametrize(
+    ("firsts", "trajectories"),
+    [
+        ([-1] * 20, 0),  # more of the same decides nothing
+        ([0] * 20, 0),  # everything is decided by the first
+        ([4 << n // 2 for n in range(14)], 512),  # every doubling decides two more
+        ([-1] * 19 + [10], 64),
+    ],
+)
+def test_a_reserve_is_as_long_as_more_trajectories_pay(
+    firsts: list[int], trajectories: int
+) -> None:
+    search = PlanSearch(recorded(firsts), MODEL, rules=False)
+    plan = TunedPlan(Adaptive(parse_stages("1x20"), noise=0.3, symmetric_views=True), 5.0)
+    found = search.with_reserve(plan).plan.stages[1:]
+    assert all(stage == Stage(32, 32, noise=0.3) for stage in found)
+    assert sum(stage.particles for stage in found) == trajectories
+    enough = replace(plan.plan, stages=parse_stages("1x20 32x16*16"))
+    assert search.with_reserve(plan._replace(plan=enough)).plan == enough

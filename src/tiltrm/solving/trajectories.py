@@ -195,7 +195,7 @@ class _Stop(NamedTuple):
     right: Array  # (puzzle,) bool
 
 
-def _hits(seen: TrajectoryRecord, stopping: Stopping) -> Array:
+def hits(seen: TrajectoryRecord, stopping: Stopping) -> Array:
     """Whether a particle may stop the puzzle: (puzzle, particle, step)."""
     if stopping.rules:
         return seen.valid
@@ -205,8 +205,8 @@ def _hits(seen: TrajectoryRecord, stopping: Stopping) -> Array:
 
 def _stop(seen: TrajectoryRecord, stopping: Stopping, beta: float) -> _Stop:
     """Play one stage: the first stop of any particle, or the vote after the last step."""
-    hits = _hits(seen, stopping)
-    by_particle: Array = np.logical_or.reduce(hits, axis=1)
+    stops = hits(seen, stopping)
+    by_particle: Array = np.logical_or.reduce(stops, axis=1)
     agreed = np.zeros_like(by_particle)
     if not stopping.rules and seen.logits.shape[1] >= stopping.agree_among:
         agreed = _agreement(seen.answers) >= stopping.agree_share
@@ -214,7 +214,7 @@ def _stop(seen: TrajectoryRecord, stopping: Stopping, beta: float) -> _Stop:
     decided: Array = np.logical_or.reduce(any_, axis=1)
     last = np.where(decided, any_.argmax(1), any_.shape[1] - 1)
     rows = np.arange(len(last))
-    logits = np.where(hits, seen.logits, -np.inf)[rows, :, last]
+    logits = np.where(stops, seen.logits, -np.inf)[rows, :, last]
     vote = _vote(seen, last, beta)
     chosen = np.where(by_particle[rows, last], logits.argmax(1), vote)
     return _Stop(decided, last + 1, seen.right[rows, chosen, last])

@@ -16,8 +16,8 @@ import hashlib
 import json
 import math
 import time
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -26,14 +26,13 @@ import torch
 from tiltrm.data import Puzzles
 from tiltrm.errors import DataError, SettingsError
 from tiltrm.explore.inputs import device_of
-from tiltrm.explore.plan import Adaptive, Stage, format_stages, parse_stages
 from tiltrm.explore.running import run_search
 from tiltrm.explore.search import adaptive_search
 from tiltrm.model.base import RecursiveModel, evaluations_per_step
-from tiltrm.settings import HALT_ABOVE
 from tiltrm.solving.confidence import FEWEST as FEWEST_CALIBRATED
 from tiltrm.solving.confidence import Calibration, StopFeatures, fit
 from tiltrm.solving.methods import AdaptivePlan, Stopping, adaptive_plan, stopping_rules
+from tiltrm.solving.plan_search import PlanPoint, PlanSearch, with_usual_end
 from tiltrm.solving.plans import TunedPlan, plan_views
 from tiltrm.solving.trajectories import (
     Array,
@@ -43,7 +42,6 @@ from tiltrm.solving.trajectories import (
     answer_numbers,
     follow_many,
     join,
-    play,
 )
 from tiltrm.solving.tune_store import Arrays, PartStore
 from tiltrm.tasks.base import exactly_right
@@ -58,11 +56,9 @@ BLOCK, MOST = 8, 512  # noisy trajectories recorded at first, doubled each time,
 BEGINS = (0, *(BLOCK << n for n in range((MOST // BLOCK).bit_length() - 1)))  # 0, 8, 16, 32, ...
 ENOUGH = 4  # successes after which a puzzle needs no more trajectories
 FEWEST = 40  # puzzles; half of them choose, half of them check
-PRICE = 0.0003  # of 48 outer steps, in right answers
 SPENT = {"quiet": 0.15, "probe": 0.15, "long": 0.3}  # shares of the budget; the rest checks
 PART_SECONDS = 20.0
 TIMED = 0.3  # seconds that a run takes to say how fast the model is
-BETAS = (0.0, 0.25, 1.0)
 
 Tick = Callable[[float], None]  # evaluations spent so far
 
@@ -73,15 +69,6 @@ class Checked(NamedTuple):
     puzzles: int
     right: int
     evaluations: float  # per puzzle
-
-
-class PlanPoint(NamedTuple):
-    """A plan that no other beats, played on the recordings."""
-
-    evaluations: float
-    right: float
-    stages: str
-    halt_above: float
 
 
 @dataclass(frozen=True)
@@ -158,7 +145,8 @@ class Tuner:
         chosen, played = search.best()
         usual = adaptive_plan(self.model, self.task, tuned=False, **(
             {"rules": True} if self.rules else {}))  # fmt: skip
-        chosen = chosen._replace(plan=with_reserve(chosen.plan, usual.plan))
+        chosen = search.with_reserve(chosen)
+        chosen = chosen._replace(plan=with_usual_end(chosen.plan, usual.plan))
         own = AdaptivePlan(chosen.plan, Stopping.of(
             self.model, halt_above=chosen.halt_above, rules=self.rules), "halting")  # fmt: skip
         results = self._check({"tuned": own, "untuned": usual})
@@ -447,135 +435,3 @@ def _filled(
     count = count.copy()
     count[missing] = np.minimum(others[missing], size)
     return own, count
-
-
-class Shape(NamedTuple):
-    """The numbers that the search changes one at a time."""
-
-    first: int = 20
-    particles: tuple[int, int, int] = (2, 4, 8)
-    steps: tuple[int, int, int] = (16, 16, 24)
-    times: tuple[int, int, int] = (4, 4, 4)
-    loud: int = 2  # the stages from this group on have the second noise
-    above: int = 2  # index among the thresholds
-    beta: int = 1  # index among BETAS
-
-
-class PlanSearch:
-    """Coordinate descent over plans, each played on the recordings; deterministic."""
-
-    def __init__(self, recording: PlanRecording, model: RecursiveModel, *, rules: bool) -> None:
-        self.recording, self.model, self.rules = recording, model, rules
-        self.noises = list(recording.noisy) or [0.0]
-        self.unit = 48 * recording.per_step
-        self.thresholds = [0.0] if rules else _thresholds(recording.quiet, model)
-        self.tried: dict[tuple[str, float, float, float], list[Played]] = {}
-
-    def best(self) -> tuple[TunedPlan, Played]:
-        """The plan that is worth most, and its outcome on the recordings."""
-        starts = [
-            Shape(above=min(2, len(self.thresholds) - 1)),
-            Shape(12, (1, 2, 4), (12, 16, 16), (2, 4, 8), 1, len(self.thresholds) - 1),
-            Shape(20, (2, 4, 32), (16, 16, 32), (8, 16, 8), 1, min(2, len(self.thresholds) - 1)),
-        ]
-        found = max((self._climb(start) for start in starts), key=self._worth)
-        return self._plan(found), self._played(found)[-1]
-
-    def frontier(self) -> tuple[PlanPoint, ...]:
-        """The plans that no other beats, the cheapest first; beginnings of plans count too."""
-        points = sorted(
-            (outcome.evaluations, -outcome.right, stages, above, number)
-            for (stages, _, _, above), outcomes in self.tried.items()
-            for number, outcome in enumerate(outcomes, 1)
-        )
-        found: list[PlanPoint] = []
-        for evaluations, lost, stages, above, number in points:
-            if not found or -lost > found[-1].right:
-                begun = _beginning(stages, number)
-                found.append(PlanPoint(evaluations, -lost, begun, above))
-        return tuple(found)
-
-    def _climb(self, shape: Shape) -> Shape:
-        """Change one number at a time for as long as that pays."""
-        while True:
-            better = max(self._neighbours(shape), key=self._worth, default=shape)
-            if self._worth(better) <= self._worth(shape) + 1e-12:
-                return shape
-            shape = better
-
-    def _neighbours(self, shape: Shape) -> Iterator[Shape]:
-        for first in (4, 8, 12, 16, 20, 24, 32, 48):
-            yield shape._replace(first=first)
-        for name, values in (
-            ("particles", (1, 2, 4, 8, 16, 32)), ("steps", (8, 12, 16, 24, 32)),
-            ("times", (0, 1, 2, 4, 8, 16)),
-        ):  # fmt: skip
-            for group in range(3):
-                for value in values:
-                    changed = list(getattr(shape, name))
-                    changed[group] = value
-                    yield shape._replace(**{name: tuple(changed)})  # type: ignore[arg-type]
-        for loud in range(4) if len(self.noises) > 1 else ():
-            yield shape._replace(loud=loud)
-        for above in range(len(self.thresholds)):
-            yield shape._replace(above=above)
-        for beta in range(len(BETAS)):
-            yield shape._replace(beta=beta)
-
-    def _plan(self, shape: Shape) -> TunedPlan:
-        stages = [Stage(1, shape.first)]
-        for group in range(3):
-            own = self.noises[-1] if group >= shape.loud and len(self.noises) > 1 else None
-            stage = Stage(shape.particles[group], shape.steps[group], noise=own)
-            stages += [stage] * shape.times[group]
-        plan = Adaptive(
-            tuple(stages), self.noises[0], BETAS[shape.beta],
-            symmetric_views=self.recording.symmetric,
-        )  # fmt: skip
-        above = None if self.rules else self.thresholds[shape.above]
-        return TunedPlan(plan, above, self.rules)
-
-    def _played(self, shape: Shape) -> list[Played]:
-        tuned = self._plan(shape)
-        plan = tuned.plan
-        if not self.recording.noisy:
-            plan = replace(plan, stages=plan.stages[:1])
-        name = tuned.as_mapping()
-        key = name["stages"], plan.noise, plan.beta, tuned.halt_above or 0.0
-        if key not in self.tried:
-            stopping = Stopping.of(self.model, halt_above=tuned.halt_above, rules=self.rules)
-            self.tried[key] = play(self.recording, plan, stopping)
-        return self.tried[key]
-
-    def _worth(self, shape: Shape) -> float:
-        outcome = self._played(shape)[-1]
-        return outcome.right - PRICE * outcome.evaluations / self.unit
-
-
-def with_reserve(plan: Adaptive, usual: Adaptive) -> Adaptive:
-    """The plan, followed by the last stages of the usual one where that searches for longer.
-
-    A few hundred puzzles do not tell how the hardest in a thousand are solved. Only they come here.
-    """
-    missing = usual.particle_steps - plan.particle_steps
-    reserve: list[Stage] = []
-    for stage, noise in zip(reversed(usual.stages), reversed(usual.noises), strict=True):
-        if missing <= 0:
-            break
-        reserve.insert(0, replace(stage, noise=noise))
-        missing -= stage.particles * stage.outer_steps
-    return replace(plan, stages=(*plan.stages, *reserve))
-
-
-def _beginning(stages: str, number: int) -> str:
-    return format_stages(parse_stages(stages)[:number])
-
-
-def _thresholds(quiet: TrajectoryRecord, model: RecursiveModel) -> list[float]:
-    """Halt logits to choose among: low quantiles of those of right answers, and the usual one."""
-    right = quiet.logits[..., -1][quiet.right[..., -1]]
-    usual = Stopping.of(model).halt_above
-    found = [usual, HALT_ABOVE]
-    if len(right):
-        found += [float(np.quantile(right, q)) for q in (0.01, 0.05, 0.1, 0.25, 0.5)]
-    return sorted({round(value, 2) for value in found})
