@@ -32,6 +32,7 @@ from tiltrm.tasks.pencil.puzzle import (
     Kind,
     PencilPuzzle,
     between_rooms,
+    edges,
     enclosed,
     room_clues,
 )
@@ -69,11 +70,14 @@ def draw_size(random: Random) -> tuple[int, int]:
     return random.randint(least, LARGEST), random.randint(least, LARGEST)
 
 
-def _more(chosen: set[Name], all_clues: Iterable[Name], random: Random) -> set[Name]:
+def _more(
+    chosen: set[Name], all_clues: Iterable[Name], random: Random, *, often: float = 0.25,
+    most: float = 0.25,
+) -> set[Name]:  # fmt: skip
     """Sometimes a few clues more than are needed, as people have them."""
-    if random.random() < 0.75:
+    if random.random() >= often:
         return chosen
-    share = random.uniform(0.02, 0.25)
+    share = random.uniform(0.02, most)
     return chosen | {clue for clue in sorted(all_clues) if random.random() < share}
 
 
@@ -118,33 +122,83 @@ def _broken_numbers(board: CellBoard, numbers: Mapping[int, int], marks: Marks) 
 
 
 def _heyawake(board: CellBoard, random: Random) -> Made | None:
-    labels = layouts.rooms(board, round(board.cells / random.uniform(3.5, 9.0)), random)
-    labels, shaded = layouts.shading(board, labels, random.uniform(0.15, 0.36), random)
+    labels = layouts.rooms(board, round(board.cells / random.uniform(4.5, 10.0)), random)
+    labels, shaded = layouts.shading(board, labels, random.uniform(0.24, 0.36), random)
     marks = marks_of(board, shaded)
     formula = HeyawakeFormula(board, random.getrandbits(31))
     formula.exclude(marks)
     for _ in range(REPAIRS):
-        borders = between_rooms(labels, *board[:2])
-        labels = list(enclosed(borders, *board[:2]))
-        numbers = {room: _count(marks, room) for room in rooms_of(labels)}
-        formula.lay(borders)
-        for room, number in numbers.items():
-            formula.add_number(room, number)
-        formula.choose(numbers)
+        labels, _ = _lay_rooms(formula, labels, marks)
         witness = formula.find(ROUNDS)
         if witness is None:
-            chosen = enough_clues(formula, marks, partial(_broken_rooms, numbers), random)
-            if chosen is None:
-                return None
-            chosen = _more(chosen, numbers, random)
-            clues = [(n,) if room in chosen else NO_CLUE for room, n in numbers.items()]
-            puzzle = PencilPuzzle(HEYAWAKE, *board[:2], room_clues(labels, clues), borders)
-            return puzzle, marks
+            return _heyawake_clues(formula, _joined_rooms(formula, labels, marks, random), marks,
+                                   random)  # fmt: skip
         changed = _other_rooms(board, labels, shaded, witness, random)
         if changed is None:
             return None
         labels = changed
     return None
+
+
+def _lay_rooms(
+    formula: HeyawakeFormula, labels: Sequence[int], marks: Marks
+) -> tuple[list[int], dict[Room, int]]:
+    """The formula with these rooms and all of their numbers; rooms in order, and their numbers."""
+    size = formula.board[:2]
+    borders = between_rooms(labels, *size)
+    ordered = list(enclosed(borders, *size))
+    numbers = {room: _count(marks, room) for room in rooms_of(ordered)}
+    formula.lay(borders)
+    for room, number in numbers.items():
+        formula.add_number(room, number)
+    formula.choose(numbers)
+    return ordered, numbers
+
+
+def _joined_rooms(
+    formula: HeyawakeFormula, labels: list[int], marks: Marks, random: Random
+) -> list[int]:
+    """Fewer and larger rooms, the smallest joined first, as long as there is one solution."""
+    board = formula.board
+    tried: set[Room] = set()
+    for _ in range(random.randint(0, board.cells // 4)):
+        beside = {(labels[c], labels[o]) for c, o in edges(*board[:2]) if labels[c] != labels[o]}
+        rooms = rooms_of(labels)
+        best: tuple[float, Room] | None = None
+        for one, two in sorted(beside):
+            union = tuple(sorted((*rooms[one], *rooms[two])))
+            ragged = not layouts.is_rectangle(board, union)
+            rank = len(union) + 4 * ragged + random.random()
+            if union not in tried and (best is None or rank < best[0]):
+                best = rank, union
+        if best is None:
+            break
+        union = best[1]
+        tried.add(union)
+        joined = [len(rooms) if cell in union else label for cell, label in enumerate(labels)]
+        try:
+            ordered, _ = _lay_rooms(formula, joined, marks)
+            unique = formula.find(ROUNDS) is None
+        except UndecidedError:
+            unique = False
+        if unique:
+            labels = ordered
+    return labels
+
+
+def _heyawake_clues(
+    formula: HeyawakeFormula, labels: list[int], marks: Marks, random: Random
+) -> Made | None:
+    """Numbers that leave one solution in these rooms, and some more."""
+    board = formula.board
+    labels, numbers = _lay_rooms(formula, labels, marks)
+    chosen = enough_clues(formula, marks, partial(_broken_rooms, numbers), random)
+    if chosen is None:
+        return None
+    chosen = _more(chosen, numbers, random, often=0.7, most=0.9)
+    clues = [(n,) if room in chosen else NO_CLUE for room, n in numbers.items()]
+    borders = between_rooms(labels, *board[:2])
+    return PencilPuzzle(HEYAWAKE, *board[:2], room_clues(labels, clues), borders), marks
 
 
 def _count(marks: Marks, cells: Iterable[int]) -> int:
@@ -169,7 +223,7 @@ def _other_rooms(
     moves = [(a, b) for a in mine + other for b in board.beside[a] if labels[a] != labels[b]]
     random.shuffle(pairs)
     random.shuffle(moves)
-    splits = (layouts.split_room(board, labels, *pair, random) for pair in pairs[:8])
+    splits = (layouts.split_room(board, labels, *pair, random) for pair in pairs[:16])
     gifts = (layouts.give_cell(board, labels, *pair) for pair in moves[:8])
     for changed in chain(splits, gifts):
         if changed is not None and not layouts.crossing_lines(board, changed, shaded):
@@ -178,8 +232,8 @@ def _other_rooms(
 
 
 def _tapa(board: CellBoard, random: Random) -> Made | None:
-    bends = random.uniform(0.2, 0.95) if random.random() < 0.5 else random.uniform(0.8, 1.0)
-    shaded = layouts.wall(board, random.uniform(0.4, 0.68), bends, random)
+    bends = random.uniform(0.2, 0.95) if random.random() < 0.2 else random.uniform(0.85, 1.0)
+    shaded = layouts.wall(board, random.uniform(0.35, 0.62), bends, random)
     if len(shaded) < board.cells / 4:
         return None
     marks = marks_of(board, shaded)
@@ -196,7 +250,8 @@ def _tapa(board: CellBoard, random: Random) -> Made | None:
     taste = random.choice((0, 1, 2, 3))  # for clues of several numbers, which say more
 
     def worth(cell: int) -> float:
-        return float(len(known[cell]) ** taste)
+        long_run = len(known[cell]) == 1 and known[cell][0] > 3
+        return len(known[cell]) ** taste * (0.3 if long_run else 1.0)
 
     chosen = enough_clues(formula, marks, broken, random, worth)
     if chosen is None:

@@ -137,10 +137,10 @@ def lights(
 
 
 def rooms(board: CellBoard, count: int, random: Random) -> list[int]:
-    """About so many rooms, of which some are rectangles: the room of each cell."""
+    """About so many rooms, all or some of them rectangles: the room of each cell."""
     labels = [0] * board.cells
     rectangles = [(0, 0, board.height, board.width)]
-    pieces = round(count * random.uniform(1.0, 1.6))
+    pieces = round(count * (1.0 if random.random() < 0.6 else random.uniform(1.0, 1.6)))
     while len(rectangles) < pieces:
         rectangles.sort(key=lambda each: each[2] * each[3] * random.uniform(0.3, 1.0))
         top, left, height, width = rectangles.pop()
@@ -173,10 +173,18 @@ def rooms(board: CellBoard, count: int, random: Random) -> list[int]:
 def split_room(
     board: CellBoard, labels: Sequence[int], one: int, two: int, random: Random
 ) -> list[int] | None:
-    """The room of two cells as two rooms that grow from these cells; None where it is too small."""
+    """The room of two cells as two rooms: cut straight where it is a rectangle, mostly.
+
+    Otherwise the two grow from these cells. None where it is too small.
+    """
     if one == two:
         return None
     room, new = labels[one], max(labels) + 1
+    cut = _cut(
+        board, [cell for cell, label in enumerate(labels) if label == room], one, two, random
+    )
+    if cut is not None and random.random() < 0.85:
+        return [new if cell in cut else label for cell, label in enumerate(labels)]
     owner = {one: room, two: new}
     front = [one, two]
     while front:
@@ -186,6 +194,26 @@ def split_room(
                 owner[other] = owner[cell]
                 front.append(other)
     return [owner.get(cell, label) for cell, label in enumerate(labels)]
+
+
+def is_rectangle(board: CellBoard, room: Sequence[int]) -> bool:
+    """Whether the cells fill a rectangle."""
+    rows, columns = {cell // board.width for cell in room}, {cell % board.width for cell in room}
+    return (max(rows) - min(rows) + 1) * (max(columns) - min(columns) + 1) == len(room)
+
+
+def _cut(
+    board: CellBoard, room: Sequence[int], one: int, two: int, random: Random
+) -> set[int] | None:
+    """The part of a rectangle on one side of a line between two of its cells, or None."""
+    if not is_rectangle(board, room):
+        return None
+    parts = []
+    for place in (lambda cell: cell // board.width, lambda cell: cell % board.width):
+        low, high = sorted((place(one), place(two)))
+        parts += [{c for c in room if place(c) > line} for line in range(low, high)]
+    large = [part for part in parts if min(len(part), len(room) - len(part)) > 1]
+    return random.choice(large or parts)
 
 
 def give_cell(board: CellBoard, labels: Sequence[int], cell: int, other: int) -> list[int] | None:
