@@ -16,7 +16,7 @@ RAY = (
 USUALLY_EVALUATED = ("deterministic", "unguided", "guided", "adaptive")
 FOLDS = 5
 DIAGNOSIS_PARTICLES, DIAGNOSIS_STEPS = 6, 9
-CALIBRATION_STEPS = 24
+THRESHOLD_STEPS = 24
 PRECISIONS = ("float32", "float16", "int8")
 
 
@@ -116,7 +116,8 @@ def add_tune(parser: argparse.ArgumentParser) -> None:
     )
     add = parser.add_argument
     add("--model", metavar="M", required=True, help="a native folder, such as import or train "
-        "writes; with --dry-run also a bundled name")  # fmt: skip
+        "writes; with --dry-run also a bundled name or a checkpoint")  # fmt: skip
+    _add_config(parser)
     add("--data", metavar="F", required=True, help="puzzles, with or without answers")
     add("--task", help=f"{TASKS} (the model's own)")
     add("--puzzles", type=int, metavar="N", help="use at most this many (all)")
@@ -129,31 +130,14 @@ def add_tune(parser: argparse.ArgumentParser) -> None:
         "measured at the start (10)")  # fmt: skip
     add("--confidence-only", action="store_true", help="keep the plan, calibrate the confidence on "
         "all puzzles")  # fmt: skip
+    add("--threshold-only", action="store_true", help="keep the plan, choose the halt logit that "
+        "stops a puzzle, from one trajectory without noise for each; needs answers")  # fmt: skip
+    add("--outer-steps", type=int, metavar="N", help="with --threshold-only: outer steps of each "
+        f"trajectory ({THRESHOLD_STEPS})")  # fmt: skip
     add("--store", type=Path, metavar="DIR", help="folder for the recordings (M/tune)")
     add("--dry-run", action="store_true", help="store no result beside the weights")
     add("--picture", type=Path, metavar="FILE", help="draw the frontier (.svg, .png)")
     add("--seed", type=int, default=0, help="seed of the noise (0)")
-    _add_device(parser)
-    add("--json", action="store_true", help="print the result as one JSON object")
-
-
-def add_calibrate(parser: argparse.ArgumentParser) -> None:
-    """The flags of `tiltrm calibrate`."""
-    parser.epilog = (
-        "tiltrm tune chooses the threshold together with the plan, and calibrates the confidence; "
-        "this command chooses the threshold alone. Use puzzles that belong neither to the training "
-        "set nor to the test set."
-    )
-    add = parser.add_argument
-    add("--model", metavar="M", required=True, help="a native folder, such as import or train "
-        "writes; without --write any model")  # fmt: skip
-    _add_config(parser)
-    add("--data", metavar="F", required=True, help="puzzles with answers: file, folder or dataset")
-    add("--task", help=f"{TASKS} (the model's own)")
-    add("--puzzles", type=int, default=1000, metavar="N", help="use at most this many (1000)")
-    add("--outer-steps", type=int, default=CALIBRATION_STEPS, metavar="N", help="outer steps of "
-        f"each trajectory ({CALIBRATION_STEPS})")  # fmt: skip
-    add("--write", action="store_true", help="store the threshold in the model's folder")
     _add_device(parser)
     add("--json", action="store_true", help="print the result as one JSON object")
 

@@ -55,7 +55,7 @@ def save(
 
     A new folder appears whole. In an existing one each file is replaced whole, the manifest last,
     so that a reader in between sees a wrong checksum. `task` and `decide_above`, if given, replace
-    the model's own; this threshold is for settled answers (`tiltrm.solving.calibrate`). `dtype`
+    the model's own; this threshold is for settled answers (`tiltrm.solving.threshold`). `dtype`
     None stores the weights as they are.
     Proved by tests/model/test_native.py.
     """
@@ -107,7 +107,7 @@ def _write(model: Model, target: Path, card: str, dtype: torch.dtype | None) -> 
     return target
 
 
-def recalibrate(folder: Path, above: float) -> None:
+def store_threshold(folder: Path, above: float) -> None:
     """Store another threshold for settled answers in a native folder; nothing else changes."""
     manifest = _manifest(read_mapping(folder / CONFIG), folder)
     _replace(folder / CONFIG, _text(replace(manifest, decide_above=above, decide_settled=True)))
