@@ -14,6 +14,8 @@ from typing import Any
 from tiltrm.checks import require_number, require_whole
 from tiltrm.errors import SettingsError
 
+ORACLE = "oracle"  # the choice that needs labels
+
 
 @dataclass(frozen=True)
 class Setting:
@@ -30,6 +32,11 @@ class Setting:
     symbol: str = ""  # placeholder in `--help`
     label: str = ""  # on the page, and only settings with a label are there
     accepts: Callable[[object], bool] | None = None  # objects that may stand for a choice
+
+    @property
+    def unlabelled_choices(self) -> tuple[str, ...]:
+        """The choices of those who have no labels."""
+        return tuple(choice for choice in self.choices if choice != ORACLE)
 
     def check(self, value: object) -> Any:
         """The value in its one form (1 as 1.0 where a number is meant); else SettingsError."""
@@ -121,7 +128,7 @@ class Exploration:
     )
     select: Any = setting(
         "map", "how the final cloud answers", "guided ptrm",
-        choices=("map", "best_score", "majority", "oracle"), accepts=callable,
+        choices=("map", "best_score", "majority", ORACLE), accepts=callable,
     )  # fmt: skip
     entropy_every: int = setting(
         1, "steps between the terms of the path entropy; 0 leaves it out", ""

@@ -278,7 +278,7 @@ def add_setting_flags(parser: argparse.ArgumentParser, methods: tuple[str, ...])
         if row.kind is bool:
             kind = {"action": "store_true", "default": None}
         elif row.choices:
-            kind = {"choices": row.choices}
+            kind = {"choices": row.unlabelled_choices}
         about = f"{row.help} ({', '.join(having)}{default})"
         group.add_argument(f"--{name.replace('_', '-')}", help=about, **kind)
 

@@ -24,7 +24,7 @@ from tiltrm.errors import DataError, SettingsError
 from tiltrm.model import load
 from tiltrm.model.base import evaluations_per_step
 from tiltrm.model.build import Model
-from tiltrm.settings import METHODS, check_settings
+from tiltrm.settings import METHODS, TABLE, check_settings
 from tiltrm.solving import build_search, solve_texts, task_of
 from tiltrm.solving.call import check_abstain
 from tiltrm.solving.risk import check_risk
@@ -34,6 +34,7 @@ from tiltrm.tasks.registry import defaults_of
 # AI Escargot (Arto Inkala, 2006): one trajectory does not solve it, a cloud of two does.
 SAMPLE = "1....7.9..3..2...8..96..5....53..9...1..8...26....4...3......1..4......7..7...3.."
 BATCH = {"cpu": 64, "cuda": 4096}  # puzzles solved together; a result does not depend on it
+OF_SEARCH = {"method", "tuned", *TABLE}  # arguments of `solve_texts` that decide the search
 STDIN, STDIN_NAME = "-", "standard input"
 
 
@@ -83,8 +84,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 def _forecast(model: Model, task: Task, puzzles: int, settings: Mapping[str, Any]) -> None:
     """Say to stderr what a long run may cost at most; nothing decides an unsolvable puzzle."""
-    own = {name: value for name, value in settings.items() if name not in ("seed", "abstain")}
-    search = build_search(model, task, **own)
+    search = build_search(model, task, **{n: v for n, v in settings.items() if n in OF_SEARCH})
     steps = sum(stage.particles * stage.outer_steps for stage in search.plan.stages)
     most = puzzles * steps * evaluations_per_step(model)
     if most < CERTAINLY_SHORT:

@@ -48,9 +48,7 @@ def run(arguments: argparse.Namespace) -> int:
         "judge": arguments.judge, "rules": arguments.rules, "evaluations": arguments.evaluations,
         "minutes": arguments.minutes, "only": arguments.confidence_only,
     }  # fmt: skip
-    weights = (
-        str(read_mapping(folder / CONFIG)["checksum"]) if is_folder else fingerprint(model)
-    )
+    weights = str(read_mapping(folder / CONFIG)["checksum"]) if is_folder else fingerprint(model)
     kept = arguments.store or (None if arguments.dry_run else folder / "tune")
     with nullcontext(kept) if kept else tempfile.TemporaryDirectory() as where:
         store = PartStore(Path(where), weights, about)

@@ -32,6 +32,8 @@ from tiltrm.settings import (
     HALT_ABOVE,
     LARGEST_SCALE,
     METHODS,
+    ORACLE,
+    TABLE,
     check_settings,
 )
 from tiltrm.solving.confidence import state_confidence
@@ -127,6 +129,11 @@ def build_search(
     if method not in METHODS:
         raise SettingsError(f"method must be one of {', '.join(METHODS)}, got {method!r:.60}")
     checked = check_settings(method, settings)
+    if checked.get("select") == ORACLE:
+        raise SettingsError(
+            f"select must be one of {', '.join(TABLE['select'].unlabelled_choices)}, because "
+            f"solving has no labels, got {ORACLE}; tiltrm.explore takes labels"
+        )
     known = _named_task(model, task)
     seconds = checked.pop("seconds", math.inf)
     rules_of = _known_task(model, known)
