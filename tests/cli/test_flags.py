@@ -3,8 +3,8 @@
 from tiltrm.cli import flags
 from tiltrm.diagnose import SMALL
 from tiltrm.evaluate.options import NAMES
-from tiltrm.solving.threshold import STEPS
 from tiltrm.solving.methods import FIXED
+from tiltrm.solving.threshold import STEPS
 
 
 def test_constants_are_those_of_the_modules_that_use_them() -> None:

@@ -78,8 +78,10 @@ def _check(arguments: argparse.Namespace) -> None:
         value = getattr(arguments, name)
         if value is not None and not value > 0:
             raise SettingsError(f"--{name} must be above 0, got {value}")
-    if arguments.rules and arguments.judge == "agreement":
-        raise SettingsError("--judge must not be agreement with --rules; leave one out")
+    for name in ("rules", "confidence_only"):
+        if getattr(arguments, name) and arguments.judge == "agreement":
+            flag = f"--{name.replace('_', '-')}"
+            raise SettingsError(f"--judge must not be agreement with {flag}; leave one out")
     check_flags(arguments)
 
 
