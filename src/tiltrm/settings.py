@@ -149,6 +149,7 @@ EVALUATED = (  # the methods of `tiltrm evaluate`: those of `solve`, and peers' 
     "deterministic", "guided", "unguided", "ptrm", "halt_first", "symmetry", "c_voting", ADAPTIVE,
     "adaptive_rules",
 )  # fmt: skip
+MOST_PUZZLES = 2**31 - 1
 AGREE_SHARE, AGREE_AMONG = 0.9, 16  # agreement: share of the particles, in at least so many
 HALT_ABOVE = 2.0  # halt logit of a settled answer, for a model without a calibrated threshold
 
@@ -182,6 +183,11 @@ TABLE: dict[str, Setting] = {
             "seconds", float, None,
             "stop after so many seconds of computing a puzzle, with the best answer so far",
             (*METHODS, "halt_first"), symbol="T",
+        ),
+        Setting(
+            "puzzle_id", int, None,
+            "row of the puzzle embedding, for a model with several; else the model's own",
+            EVALUATED, symbol="K", most=MOST_PUZZLES,
         ),
         Setting(
             "copies", int, 8, "symmetric copies of the puzzle that vote", ("symmetry",), least=1,

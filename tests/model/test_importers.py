@@ -306,8 +306,8 @@ def test_puzzle_embedding_is_padded_and_its_blank_row_used(tmp_path):
     state["puzzle_emb.weights"] = torch.stack((blank, other, other))
     settings = trm_settings(MLP, puzzle_emb_ndim=40)
     got = load(write(tmp_path / "step_1", state), config=settings)
-    assert torch.equal(got.prefix.flatten(), torch.cat((blank, torch.zeros(56))))
-    assert any("of 3" in note for note in got.import_notes)
+    assert torch.equal(got.prefix[0].flatten(), torch.cat((blank, torch.zeros(56))))
+    assert any("3 puzzle ids" in note for note in got.import_notes)
 
 
 def test_halting_output_is_the_first_of_two(tmp_path):

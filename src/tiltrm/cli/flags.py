@@ -58,6 +58,8 @@ def add_import(parser: argparse.ArgumentParser) -> None:
     add("--out", type=Path, required=True, metavar="DIR", help="the new folder for the model")
     add("--force", action="store_true", help="replace a model that is in DIR")
     add("--config", metavar="F", help="its JSON or YAML configuration, if it is not beside CKPT")
+    add("--puzzle-id", type=int, metavar="K", help="row of the puzzle embedding that the model "
+        "uses from now on, if it has several (0); all rows are kept")  # fmt: skip
     add("--task", help="the model's task, if its sizes fit several or none that is known")
     add("--json", action="store_true", help="print the inferred sizes as one object")
 
@@ -118,6 +120,7 @@ def add_tune(parser: argparse.ArgumentParser) -> None:
     add("--model", metavar="M", required=True, help="a native folder, such as import or train "
         "writes; with --dry-run also a bundled name or a checkpoint")  # fmt: skip
     _add_config(parser)
+    _add_puzzle_id(parser)
     add("--data", metavar="F", required=True, help="puzzles, with or without answers")
     add("--task", help=f"{TASKS} (the model's own)")
     add("--puzzles", type=int, metavar="N", help="use at most this many (all)")
@@ -150,6 +153,7 @@ def add_serve(parser: argparse.ArgumentParser) -> None:
     add("--model", nargs="+", metavar="M", help="bundled names, folders or checkpoints (all that "
         "are bundled); requests can name these only")  # fmt: skip
     add("--task", help=f"of all these models: {TASKS} (each its own)")
+    _add_puzzle_id(parser)
     add("--token-file", metavar="F", help="requests must carry the token in this file")
     add("--queue", type=int, default=4096, metavar="N", help="puzzles accepted and not finished; "
         "more are refused (4096)")  # fmt: skip
@@ -184,6 +188,7 @@ def add_export(parser: argparse.ArgumentParser) -> None:
     add("--model", metavar="M", default="sudoku-extreme", help="bundled name, folder or checkpoint "
         "(sudoku-extreme)")  # fmt: skip
     _add_config(parser)
+    _add_puzzle_id(parser)
     add("--task", help=f"{TASKS} (the model's own)")
     add("--precision", nargs="+", choices=PRECISIONS, default=list(PRECISIONS), help="of the "
         "weights; computing is float32 (all three)")  # fmt: skip
@@ -197,6 +202,7 @@ def add_diagnose(parser: argparse.ArgumentParser) -> None:
     add("--model", metavar="M", default="sudoku-extreme", help="bundled name, folder or checkpoint "
         "(sudoku-extreme)")  # fmt: skip
     _add_config(parser)
+    _add_puzzle_id(parser)
     add("--data", metavar="F", required=True, help="any file, folder or dataset of puzzles")
     add("--task", help=f"{TASKS} (the model's own)")
     add("--labels", action="store_true", help="read the answers too")
@@ -227,6 +233,7 @@ def add_evaluate(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
     add("--model", metavar="M", default="sudoku-extreme", help="bundled name, folder or checkpoint "
         "(sudoku-extreme)")  # fmt: skip
+    _add_puzzle_id(parser)
     add("--data", metavar="F", required=True, help="file, folder or dataset of puzzles with "
         "answers")  # fmt: skip
     add("--task", help=f"{TASKS} (the model's own)")
@@ -255,6 +262,11 @@ def add_evaluate(parser: argparse.ArgumentParser) -> None:
 
 def _add_config(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--config", metavar="C", help="configuration of another code's checkpoint")
+
+
+def _add_puzzle_id(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--puzzle-id", type=int, metavar="K", help="row of the puzzle embedding, "
+                        "for a model with several (the model's own, mostly 0)")  # fmt: skip
 
 
 def _add_max_bytes(parser: argparse.ArgumentParser) -> None:

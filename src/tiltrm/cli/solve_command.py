@@ -97,7 +97,10 @@ def _forecast(model: Model, task: Task, puzzles: int, settings: Mapping[str, Any
 
 def _open(arguments: argparse.Namespace, device: torch.device) -> tuple[Model, Task]:
     bundled = defaults_of(arguments.task or "").model or SUDOKU.defaults.model
-    model = load(arguments.model or bundled, config=arguments.config, device=device)
+    model = load(
+        arguments.model or bundled, config=arguments.config, device=device,
+        puzzle_id=arguments.puzzle_id,
+    )  # fmt: skip
     return model, task_of(model, arguments.task)
 
 

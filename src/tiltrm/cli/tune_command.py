@@ -38,7 +38,10 @@ def run(arguments: argparse.Namespace) -> int:
             f"--model must be a folder that import or train wrote, got {arguments.model}; make one "
             "with tiltrm import CKPT --out DIR, or see what would be chosen with --dry-run"
         )
-    model = load(arguments.model, config=arguments.config, device=choose(arguments.device))
+    model = load(
+        arguments.model, config=arguments.config, device=choose(arguments.device),
+        puzzle_id=arguments.puzzle_id,
+    )  # fmt: skip
     task = task_of(model, arguments.task)
     puzzles = read(arguments.data, task, limit=arguments.puzzles)
     if arguments.threshold_only:
@@ -47,6 +50,7 @@ def run(arguments: argparse.Namespace) -> int:
         "puzzles": checksum(puzzles), "task": task.name, "seed": arguments.seed,
         "judge": arguments.judge, "rules": arguments.rules, "evaluations": arguments.evaluations,
         "minutes": arguments.minutes, "only": arguments.confidence_only,
+        **({"puzzle_id": model.puzzle_id} if model.puzzle_id else {}),
     }  # fmt: skip
     weights = str(read_mapping(folder / CONFIG)["checksum"]) if is_folder else fingerprint(model)
     kept = arguments.store or (None if arguments.dry_run else folder / "tune")

@@ -30,6 +30,7 @@ from tiltrm.explore.plan import Adaptive, Stage, format_stages, parse_stages
 from tiltrm.explore.running import run_search
 from tiltrm.explore.search import adaptive_search
 from tiltrm.model.base import RecursiveModel, evaluations_per_step
+from tiltrm.model.puzzle_rows import chosen_puzzle
 from tiltrm.settings import HALT_ABOVE
 from tiltrm.solving.confidence import FEWEST as FEWEST_CALIBRATED
 from tiltrm.solving.confidence import Calibration, StopFeatures, fit
@@ -160,7 +161,8 @@ class Tuner:
             {"rules": True} if self.rules else {}))  # fmt: skip
         chosen = chosen._replace(plan=with_reserve(chosen.plan, usual.plan))
         own = AdaptivePlan(chosen.plan, Stopping.of(
-            self.model, halt_above=chosen.halt_above, rules=self.rules), "halting")  # fmt: skip
+            self.model, halt_above=chosen.halt_above, rules=self.rules), "halting",
+            chosen_puzzle(self.model))  # fmt: skip
         results = self._check({"tuned": own, "untuned": usual})
         checked, untuned = (self._score(results[name]) for name in ("tuned", "untuned"))
         kept = checked.right >= untuned.right

@@ -21,6 +21,7 @@ from tiltrm.model.native import read_mapping
 BESIDE = ("config.json", "all_config.yaml")  # looked for beside a checkpoint, in this order
 SECTIONS = ("arch", "model")  # where the codes nest the settings of the network
 WRAPPERS = re.compile(r"^(?:(?:model|inner|module)\.)+")
+MAPPED = 1 << 28  # bytes of a file from which on it is mapped into memory
 SLACK = 1 << 20  # bytes of an archive besides its tensors
 SHARED = 8  # names for the same bytes, at most on average
 HOLDERS = ("state_dict", "model", "model_state_dict")  # where a file may keep its tensors
@@ -80,7 +81,9 @@ def _load(path: Path) -> Mapping[str, object]:
         if path.suffix == ".safetensors":
             return dict(load_file(path))
         with torch.serialization.safe_globals([*PATHS]):
-            payload = torch.load(path, map_location="cpu", weights_only=True)
+            payload = torch.load(
+                path, map_location="cpu", weights_only=True, mmap=_may_be_mapped(path)
+            )
     except Exception as error:  # a broken pickle may raise anything at all
         raise CheckpointError(
             f"expected a checkpoint of tensors and plain values in {path}, got a file that is "
@@ -94,6 +97,17 @@ def _load(path: Path) -> Mapping[str, object]:
         )
     _require_held(payload, path)
     return payload
+
+
+def _may_be_mapped(path: Path) -> bool:
+    """Whether to map a file into memory instead of reading it: a large one, not compressed."""
+    if path.stat().st_size < MAPPED:
+        return False
+    try:
+        with zipfile.ZipFile(path) as archive:
+            return all(entry.compress_type == zipfile.ZIP_STORED for entry in archive.infolist())
+    except (OSError, ValueError, NotImplementedError, zipfile.BadZipFile, struct.error):
+        return False  # an older format, or broken: the loader will say
 
 
 def _require_stored(path: Path) -> None:
