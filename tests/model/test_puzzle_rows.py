@@ -69,6 +69,8 @@ def test_a_native_folder_keeps_every_row_and_the_one_that_was_chosen(tmp_path, t
     folder = save(load(path, config=settings, puzzle_id=2), tmp_path / "model", dtype=None)
     held = puzzle_rows.HELD > 0
     assert (folder / PUZZLES).exists() != held
+    if not held:
+        assert (folder / PUZZLES).stat().st_mode == (folder / "config.json").stat().st_mode
     assert_same(load(folder), expected(table, 2), sizes=False)
     for row in range(ROWS):
         again = load(folder, puzzle_id=row)

@@ -26,7 +26,7 @@ from tiltrm.model.base import evaluations_per_step
 from tiltrm.model.build import Model
 from tiltrm.settings import METHODS, TABLE, check_settings
 from tiltrm.solving import build_search, solve_texts, task_of
-from tiltrm.solving.call import check_abstain
+from tiltrm.solving.call import check_abstain, risk_rung
 from tiltrm.solving.risk import check_risk
 from tiltrm.tasks import SUDOKU, Task
 from tiltrm.tasks.registry import defaults_of
@@ -47,6 +47,9 @@ def run(arguments: argparse.Namespace) -> int:
     show = Printer(task, as_json=arguments.json, colour=not arguments.no_color)
     live = LiveCloud(task, model, colour=show.colour) if arguments.watch else None
     settings = _settings(arguments)
+    if arguments.risk is not None:
+        own = {name: value for name, value in settings.items() if name in OF_SEARCH}
+        risk_rung(model, task, arguments.risk, **own)  # now, so that it is refused before the work
     recording = None
     if arguments.html:
         from tiltrm.serve.recording import Recording

@@ -2,7 +2,8 @@
 
 `config.json` holds the manifest below, `CARD.md` a text for people. The manifest has the weights'
 checksum, so that an interrupted save, or weights of another model, are noticed. `tuned.json` and
-`calibration.json` may lie beside them (`tiltrm tune`); they name the same checksum.
+`calibration.json` may lie beside them (`tiltrm tune`); they name the same checksum. A puzzle
+embedding of very many rows is a file of its own, `puzzles.safetensors`, of which one row is read.
 """
 
 import hashlib
@@ -105,6 +106,7 @@ def _write(model: Model, target: Path, card: str, dtype: torch.dtype | None) -> 
         if model.puzzle_table is not None:
             about = {"weights": manifest.checksum}
             save_file({TABLE: model.puzzle_table.contiguous()}, draft / PUZZLES, metadata=about)
+            shutil.copymode(draft / WEIGHTS, draft / PUZZLES)  # save_file makes it private
             files.insert(0, PUZZLES)
         text = card or f"# {target.name}\n\n{describe(model)}\n"
         (draft / CARD).write_text(text, encoding="utf-8")
