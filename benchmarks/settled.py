@@ -23,7 +23,7 @@ from tiltrm.model import load
 from tiltrm.model.base import RecursiveModel
 from tiltrm.settings import AGREE_AMONG, AGREE_SHARE
 from tiltrm.solving import default_plan, plan_views, task_of
-from tiltrm.solving.calibrate import STEPS
+from tiltrm.solving.threshold import STEPS
 from tiltrm.tasks import Task, adopt
 from tiltrm.tasks.base import exactly_right
 

@@ -14,6 +14,8 @@ from typing import Any
 from tiltrm.checks import require_number, require_whole
 from tiltrm.errors import SettingsError
 
+ORACLE = "oracle"  # the choice that needs labels
+
 
 @dataclass(frozen=True)
 class Setting:
@@ -30,6 +32,11 @@ class Setting:
     symbol: str = ""  # placeholder in `--help`
     label: str = ""  # on the page, and only settings with a label are there
     accepts: Callable[[object], bool] | None = None  # objects that may stand for a choice
+
+    @property
+    def unlabelled_choices(self) -> tuple[str, ...]:
+        """The choices of those who have no labels."""
+        return tuple(choice for choice in self.choices if choice != ORACLE)
 
     def check(self, value: object) -> Any:
         """The value in its one form (1 as 1.0 where a number is meant); else SettingsError."""
@@ -121,7 +128,7 @@ class Exploration:
     )
     select: Any = setting(
         "map", "how the final cloud answers", "guided ptrm",
-        choices=("map", "best_score", "majority", "oracle"), accepts=callable,
+        choices=("map", "best_score", "majority", ORACLE), accepts=callable,
     )  # fmt: skip
     entropy_every: int = setting(
         1, "steps between the terms of the path entropy; 0 leaves it out", ""
@@ -142,6 +149,7 @@ EVALUATED = (  # the methods of `tiltrm evaluate`: those of `solve`, and peers' 
     "deterministic", "guided", "unguided", "ptrm", "halt_first", "symmetry", "c_voting", ADAPTIVE,
     "adaptive_rules",
 )  # fmt: skip
+MOST_PUZZLES = 2**31 - 1
 AGREE_SHARE, AGREE_AMONG = 0.9, 16  # agreement: share of the particles, in at least so many
 HALT_ABOVE = 2.0  # halt logit of a settled answer, for a model without a calibrated threshold
 
@@ -175,6 +183,11 @@ TABLE: dict[str, Setting] = {
             "seconds", float, None,
             "stop after so many seconds of computing a puzzle, with the best answer so far",
             (*METHODS, "halt_first"), symbol="T",
+        ),
+        Setting(
+            "puzzle_id", int, None,
+            "row of the puzzle embedding, for a model with several; else the model's own",
+            EVALUATED, symbol="K", most=MOST_PUZZLES,
         ),
         Setting(
             "copies", int, 8, "symmetric copies of the puzzle that vote", ("symmetry",), least=1,

@@ -3,8 +3,8 @@
 from tiltrm.cli import flags
 from tiltrm.diagnose import SMALL
 from tiltrm.evaluate.options import NAMES
-from tiltrm.solving.calibrate import STEPS
 from tiltrm.solving.methods import FIXED
+from tiltrm.solving.threshold import STEPS
 
 
 def test_constants_are_those_of_the_modules_that_use_them() -> None:
@@ -15,4 +15,4 @@ def test_constants_are_those_of_the_modules_that_use_them() -> None:
         flags.DIAGNOSIS_PARTICLES,
         flags.DIAGNOSIS_STEPS,
     )
-    assert flags.CALIBRATION_STEPS == STEPS
+    assert flags.THRESHOLD_STEPS == STEPS

@@ -42,6 +42,12 @@ def test_the_command_that_was_meant_answers(tiltrm: Any) -> None:
     assert tiltrm()[2].startswith("tiltrm: ")
 
 
+def test_a_former_command_says_where_it_went(tiltrm: Any) -> None:
+    code, out, err = tiltrm("calibrate", "--model", "m", "--data", "d", "--write")
+    assert (code, out, len(err.splitlines())) == (2, "", 1)
+    assert "write tiltrm tune --threshold-only, which stores its result unless --dry-run" in err
+
+
 def test_a_shortened_flag_is_not_guessed(tiltrm: Any, folder: str) -> None:
     code, _, err = tiltrm("solve", "1" + "." * 15, "--model", folder, "--outer", "1")
     assert code == 2

@@ -3,6 +3,8 @@
 import gzip
 import io
 import json
+import re
+import shutil
 import sys
 from contextlib import redirect_stderr, redirect_stdout
 from pathlib import Path
@@ -15,7 +17,13 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from tiltrm.cli import main, solve_command
+from tiltrm.errors import SettingsError
+from tiltrm.explore.plan import Adaptive, parse_stages
+from tiltrm.model import load
+from tiltrm.model.native import TUNED, write_beside
 from tiltrm.settings import METHODS
+from tiltrm.solving import build_search
+from tiltrm.solving.plans import TunedPlan
 from tiltrm.solving.solution import KEYS
 from tiltrm.tasks import MAZE, SUDOKU, Sudoku
 
@@ -269,6 +277,54 @@ def test_a_page_that_has_no_place_is_told_before_the_solving(
         code, _, err = tiltrm("solve", PUZZLE, "--html", place)
         assert code == 2
         assert "a file in a folder that exists" in err
+
+
+@pytest.fixture
+def tuned(folder: str, tmp_path: Path) -> Path:
+    """The toy with a plan of its own beside its weights."""
+    own = tmp_path / "tuned"
+    shutil.copytree(folder, own)
+    plan = TunedPlan(Adaptive(parse_stages("1x2 3x2"), noise=0.2), 90.0)
+    write_beside(own, TUNED, {"task": "sudoku4", **plan.as_mapping()})
+    return own
+
+
+@pytest.mark.parametrize("flags", [(), ("--untuned",)])
+def test_a_page_draws_the_plan_that_ran(
+    tiltrm: Any, tuned: Path, tmp_path: Path, flags: tuple[str, ...]
+) -> None:
+    """Stages, and particles that begin afresh, are those of the run with and without --untuned."""
+    page = tmp_path / "page.html"
+    command = ("solve", PUZZLE, "--model", tuned, "--outer-steps", 21, "--html", page, *flags)
+    assert tiltrm(*command)[0] in (0, 1)
+    found = re.search(r'id="replay">(.*?)</script>', page.read_text("utf-8"), re.DOTALL)
+    assert found is not None
+    replay = json.loads(found[1])
+    plan = build_search(load(tuned), tuned=not flags, outer_steps=21).plan
+    stages = [number for number, stage in enumerate(plan.stages) for _ in range(stage.outer_steps)]
+    assert [step["stage"] for step in replay["steps"]] == stages
+    assert [step["particles"] for step in replay["steps"]] == [
+        plan.stages[number].particles for number in stages
+    ]
+    assert ("--untuned" in replay["start"]["command"]) == bool(flags)
+
+
+def test_a_risk_reaches_the_calibration(tiltrm: Any, folder: str) -> None:
+    code, out, err = tiltrm("solve", PUZZLE, "--model", folder, "--risk", 0.1)
+    assert (code, out) == (2, "")
+    assert "a risk needs a model with a calibration beside its weights" in err
+
+
+def test_the_oracle_is_refused_before_the_solving(
+    tiltrm: Any, folder: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(solve_command, "solve_texts", lambda *_, **__: pytest.fail("solved"))
+    wrong = ("solve", PUZZLE, "--model", folder, "--method", "guided", "--select", "oracle")
+    code, out, err = tiltrm(*wrong)
+    assert (code, out, len(err.splitlines())) == (2, "", 1)
+    assert "--select" in err
+    with pytest.raises(SettingsError, match=r"select must be one of map.* got oracle"):
+        build_search(load(folder), method="guided", select="oracle")
 
 
 @pytest.mark.parametrize("method", ["deterministic", "unguided"])

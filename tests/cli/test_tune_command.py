@@ -80,6 +80,13 @@ def test_bad_input(tiltrm: Any, folder: Path, data: Path, tmp_path: Path) -> Non
     model = ("--model", folder, "--data", data)
     sudoku = tmp_path / "sudoku.csv"
     sudoku.write_text("question,answer\n" + "." * 81 + "," + "1" * 81 + "\n")
+
+    def labelled(name: str, answer: str) -> Path:
+        """Puzzles whose labels belong to other puzzles, or to another task."""
+        path = tmp_path / f"{name}.csv"
+        path.write_text("question,answer\n" + f"1...3..2.1....2.,{answer}\n" * 40)
+        return path
+
     few = toys.write_csv(tmp_path / "few.csv", toys.puzzles(40).take(slice(0, 5)))
     for wrong, message in (
         ((*model, "--evaluations", 10), "a budget must be at least"),
@@ -87,19 +94,37 @@ def test_bad_input(tiltrm: Any, folder: Path, data: Path, tmp_path: Path) -> Non
         ((*model, "--minutes", 0), "--minutes must be above 0"),
         (("--model", "sudoku-extreme", "--data", data), "a folder that import or train wrote"),
         (("--model", folder, "--data", few), "at least 40 puzzles to tune on, got 5"),
-        (("--model", folder, "--data", sudoku), "expected"),
-        ((*model, "--rules", "--judge", "agreement"), "leave one out"),
+        (
+            ("--model", folder, "--data", sudoku),
+            "got puzzles that look like sudoku; add --task sudoku",
+        ),
+        ((*model, "--rules", "--judge", "agreement"), "with --rules; leave one out"),
+        ((*model, "--confidence-only", "--judge", "agreement"), "with --confidence-only; leave"),
+        ((*model, "--confidence-only", "--evaluations", 200_000), "50 puzzles to calibrate on"),
         ((*model, "--evaluations", 200_000), "no sign that this model solves anything"),
+        (
+            ("--model", folder, "--data", labelled("another", "4321214334121234")),
+            "expected a solution of its question, got one that breaks the rules",
+        ),
+        (("--model", folder, "--data", labelled("maze", "SGo # ooo  # ooG")), "expected digits"),
     ):
         code, _, err = tiltrm("tune", *wrong)
         assert (code, len(err.splitlines())) == (2, 1), (wrong, err)
         assert message in err
+
+
+@pytest.mark.parametrize("content", ['{"weights": "of another model"}', "[]", "nonsense"])
+def test_a_store_of_another_model_is_refused(
+    tiltrm: Any, folder: Path, data: Path, tmp_path: Path, content: str
+) -> None:
     other = tmp_path / "store"
     other.mkdir()
-    (other / "about.json").write_text('{"weights": "of another model"}')
-    code, _, err = tiltrm("tune", *model, "--store", other, "--evaluations", 200_000)
-    assert code == 2
-    assert "got those of another model" in err
+    (other / "about.json").write_text(content)
+    code, _, err = tiltrm("tune", "--model", folder, "--data", data, "--store", other,
+                          "--evaluations", 200_000)  # fmt: skip
+    assert (code, len(err.splitlines())) == (2, 1)
+    assert ("expected a folder for recordings" in err) == (content == "nonsense")
+    assert ("got those of another model" in err) == (content != "nonsense")
 
 
 def test_the_commands_words_say_when_rules_stop() -> None:

@@ -82,7 +82,6 @@ BRIEF = {  # so that a command line that is fine does little work; the last flag
     "train": ["--steps", "1", "--set", "batch=4", "--set", "model.width=16", "--out", "@NEWDIR"],
     "diagnose": ["--puzzles", "1", "--particles", "2", "--outer-steps", "2"],
     "evaluate": ["--limit", "2", "--folds", "1", "--seeds", "1", "--seconds", "0"],
-    "calibrate": ["--outer-steps", "2"],
     "data": [],
     "import": [],
     "tune": ["--evaluations", "1"],

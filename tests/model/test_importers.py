@@ -52,6 +52,22 @@ def test_every_variant_loads(tmp_path, config):
     assert_same(load(tmp_path / "peer.safetensors", config=trm_settings(config)), model)
 
 
+@pytest.mark.parametrize("width", [8, 24, 100])
+@pytest.mark.parametrize("layers", [1, 5])
+def test_any_width_and_depth(tmp_path, width, layers):
+    """Of all three codes, with the sizes left to the tensors where these show them."""
+    shown = ("seq_len", "num_heads", "H_cycles", "L_cycles", "puzzle_emb_len", "pos_encodings")
+    for usual in (MLP, ATTENTION, TWO):
+        config = replace(usual, width=width, layers=layers)
+        if usual is TWO:
+            config = replace(config, answer_layers=3)
+        model = make(config)
+        given = {name: value for name, value in trm_settings(config).items() if name in shown}
+        assert_same(load(write(tmp_path / "step_1", peer_state(model)), config=given), model)
+        if usual is not TWO:
+            assert_same(load(write(tmp_path / "last.ckpt", nano_file(model))), model)
+
+
 @pytest.mark.parametrize(
     "config", [MLP, ATTENTION, replace(MLP, prefix=0), replace(ATTENTION, rotary=False)]
 )
@@ -72,7 +88,8 @@ def test_older_nano_trm_names(tmp_path):
     assert_same(load(write(tmp_path / "last.ckpt", payload)), model)
 
 
-@pytest.mark.parametrize("where", ["callback", "another callback", "helper", "shadow"])
+@pytest.mark.parametrize("where", ["callback", "another callback", "callback with a state",
+                                   "helper", "shadow"])  # fmt: skip
 def test_averaged_weights_are_preferred(tmp_path, where):
     """The average holds what is trained; the initial state and puzzle embedding stay."""
     model, average = make(MLP), make(MLP)
@@ -86,6 +103,8 @@ def test_averaged_weights_are_preferred(tmp_path, where):
         kept = {"decay": 0.999, "ema_weights": ema}
         if where == "another callback":  # whose name does not say what it keeps
             kept = {"weights": ema}
+        if where == "callback with a state":
+            kept = {"state": {"model": ema, "decay": 0.999}}
         name = "EMACallback" if where == "callback" else "WeightAveraging"
         payload = nano_file(model, callbacks={name: kept})
     else:
@@ -97,6 +116,35 @@ def test_averaged_weights_are_preferred(tmp_path, where):
     got = load(write(tmp_path / "file", payload), config=trm_settings(MLP) | {"use_mlp_t": True})
     assert_same(got, average)
     assert any("averaged weights" in note for note in got.import_notes)
+
+
+@pytest.mark.parametrize("whole", [True, False])
+def test_an_average_kept_as_a_list_is_in_the_order_of_the_weights(tmp_path, whole):
+    """Of the whole state_dict, or of the trained tensors alone."""
+    model, average = make(MLP), make(MLP)
+    for parameter in average.parameters():
+        if parameter is not average.prefix:
+            parameter.mul_(0.5)
+    kept = nano_file(average)["state_dict"]
+    untrained = ("_init", "puzzle_emb.weights")
+    ema = [tensor for name, tensor in kept.items() if whole or not name.endswith(untrained)]
+    payload = nano_file(model, callbacks={"EMA": {"cur_step": 7, "ema_weights": ema}})
+    got = load(write(tmp_path / "file", payload))
+    assert_same(got, average)
+    assert any("averaged weights (EMA) of callbacks/EMA/ema_w" in note for note in got.import_notes)
+    payload = nano_file(model, callbacks={"EMA": {"cur_step": 7, "ema_weights": ema[:-1]}})
+    got = load(write(tmp_path / "file", payload))
+    assert_same(got, model)
+    assert any("raw weights are used" in note for note in got.import_notes)
+
+
+def test_weights_that_lightning_averaged_are_the_weights(tmp_path):
+    """Its callback stores the average as the state_dict, and the raw weights beside it."""
+    model, average = make(MLP), make(MLP)
+    average.embedding.mul_(0.5)
+    payload = nano_file(average, current_model_state=nano_file(model)["state_dict"],
+                        averaging_state={"n_averaged": torch.tensor(9)})  # fmt: skip
+    assert_same(load(write(tmp_path / "file", payload)), average)
 
 
 @pytest.mark.parametrize("shape", [(2,), (5, 32)])
@@ -258,8 +306,8 @@ def test_puzzle_embedding_is_padded_and_its_blank_row_used(tmp_path):
     state["puzzle_emb.weights"] = torch.stack((blank, other, other))
     settings = trm_settings(MLP, puzzle_emb_ndim=40)
     got = load(write(tmp_path / "step_1", state), config=settings)
-    assert torch.equal(got.prefix.flatten(), torch.cat((blank, torch.zeros(56))))
-    assert any("of 3" in note for note in got.import_notes)
+    assert torch.equal(got.prefix[0].flatten(), torch.cat((blank, torch.zeros(56))))
+    assert any("3 puzzle ids" in note for note in got.import_notes)
 
 
 def test_halting_output_is_the_first_of_two(tmp_path):
@@ -328,8 +376,20 @@ def test_two_models_in_one_file(tmp_path):
 
 def test_foreign_tensors(tmp_path):
     path = write(tmp_path / "step_1", {"conv.weight": torch.zeros(3)})
-    with pytest.raises(CheckpointError, match=r"got conv\.weight"):
+    with pytest.raises(CheckpointError, match=r"got conv\.weight, none of which was understood;"):
         load(path)
+    many = {f"block.{number:02}.weight": torch.zeros(3) for number in range(20)}
+    with pytest.raises(CheckpointError, match=r"got block\.00.*block\.11\.weight and 8 more, none"):
+        load(write(tmp_path / "step_2", many))
+
+
+def test_names_that_a_known_code_does_not_use_are_named(tmp_path):
+    """A gate of another attention, a second network: which tensors were not understood."""
+    state = peer_state(make(MLP))
+    state |= {f"gate.{number:02}.weight": torch.zeros(2, 2) for number in range(15)}
+    message = r"unexpected: gate\.00\.weight \(2, 2\), .*gate\.11\.weight \(2, 2\) and 3 more"
+    with pytest.raises(CheckpointError, match=message):
+        load(write(tmp_path / "step_1", state), config=trm_settings(MLP))
 
 
 def test_two_dimensional_rotary_is_refused(tmp_path):

@@ -142,6 +142,17 @@ def test_a_killed_run_continues_and_the_same_seed_chooses_the_same(
     assert len(calls) == after  # everything was there
 
 
+def test_the_plan_that_a_model_has_is_calibrated_on_all_puzzles(tmp_path: Path) -> None:
+    """Without labels too: an answer that breaks no rule counts as right."""
+    for labelled in (True, False):
+        given = puzzles(80, labelled=labelled)
+        calibration, checked = tuner(tmp_path / str(labelled), given).calibrate()
+        assert calibration.judge == (LABELS if labelled else RULES)
+        assert (calibration.puzzles, checked.puzzles) == (80, 80)
+        assert calibration.wrong == 80 - checked.right > 0
+        assert calibration.settings["stages"] == "1x6 2x6"  # the task's own plan
+
+
 def test_a_damaged_part_is_made_again(tmp_path: Path) -> None:
     store = PartStore(tmp_path, "weights", {})
     made = store.part("a", lambda: {"x": np.arange(3)})
@@ -149,6 +160,9 @@ def test_a_damaged_part_is_made_again(tmp_path: Path) -> None:
     path.write_bytes(path.read_bytes()[:20])
     again = store.part("a", lambda: {"x": np.arange(3)})
     assert made["x"].tolist() == again["x"].tolist() == [0, 1, 2]
+    assert store.once("b", lambda: 3) == store.once("b", lambda: 4) == 3
+    (store.folder / "b.json").write_text("{")
+    assert store.once("b", lambda: 5) == store.once("b", lambda: 6) == 5
 
 
 def test_bad_input_gets_a_sentence(tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ from tiltrm.model import load
 from tiltrm.model.base import evaluations_per_step
 from tiltrm.model.build import Model
 from tiltrm.solving import solve
-from tiltrm.solving.calibrate import follow, threshold
+from tiltrm.solving.threshold import follow, threshold
 from tiltrm.tasks import Sudoku
 from tiltrm.tasks.base import exactly_right
 from tiltrm.train.settings import load_preset

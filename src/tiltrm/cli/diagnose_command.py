@@ -19,7 +19,10 @@ PAGE, FIGURES = "index.html", "diagnosis.json"
 
 def run(arguments: argparse.Namespace) -> int:
     """Diagnose, print, and write the page where asked."""
-    model = load(arguments.model, config=arguments.config, device=choose(arguments.device))
+    model = load(
+        arguments.model, config=arguments.config, device=choose(arguments.device),
+        puzzle_id=arguments.puzzle_id,
+    )  # fmt: skip
     task = task_of(model, arguments.task)
     if arguments.puzzles < 1:
         raise SettingsError(f"--puzzles must be at least 1, got {arguments.puzzles}")

@@ -163,8 +163,9 @@ def _jobs(
     shared = _settings(arguments.settings)
     if arguments.by_step:
         shared["by_step"] = True
-    if arguments.seconds is not None:
-        shared["seconds"] = arguments.seconds
+    for name in ("seconds", "puzzle_id"):
+        if getattr(arguments, name) is not None:
+            shared[name] = getattr(arguments, name)
     having = {
         method: settable(method, target.task) + ((TUNED,) if method in PLANNED else ())
         for method, _ in asked
@@ -177,7 +178,7 @@ def _jobs(
                 "leave it out or choose another method"
             )
     counts = _counts(arguments, target.puzzles)
-    tuned = tuned_plan(load(arguments.model), target.task)
+    tuned = tuned_plan(load(arguments.model, puzzle_id=arguments.puzzle_id), target.task)
     found: dict[str, Job] = {}
     for method, own in asked:
         settings = {n: v for n, v in shared.items() if n in having[method]} | own

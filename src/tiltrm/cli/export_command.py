@@ -14,7 +14,8 @@ def run(arguments: argparse.Namespace) -> int:
     """Export, compare one noisy outer step with torch, and report."""
     with needs_extra("export", "export"):
         from tiltrm.export import folder, networks
-    model = networks.exportable(load(arguments.model, config=arguments.config))
+    loaded = load(arguments.model, config=arguments.config, puzzle_id=arguments.puzzle_id)
+    model = networks.exportable(loaded)
     task = task_of(model, arguments.task)
     name = Path(arguments.model).name
     check_target(arguments.onnx, folder.ABOUT)

@@ -16,7 +16,7 @@ RAY = (
 USUALLY_EVALUATED = ("deterministic", "unguided", "guided", "adaptive")
 FOLDS = 5
 DIAGNOSIS_PARTICLES, DIAGNOSIS_STEPS = 6, 9
-CALIBRATION_STEPS = 24
+THRESHOLD_STEPS = 24
 PRECISIONS = ("float32", "float16", "int8")
 
 
@@ -58,6 +58,8 @@ def add_import(parser: argparse.ArgumentParser) -> None:
     add("--out", type=Path, required=True, metavar="DIR", help="the new folder for the model")
     add("--force", action="store_true", help="replace a model that is in DIR")
     add("--config", metavar="F", help="its JSON or YAML configuration, if it is not beside CKPT")
+    add("--puzzle-id", type=int, metavar="K", help="row of the puzzle embedding that the model "
+        "uses from now on, if it has several (0); all rows are kept")  # fmt: skip
     add("--task", help="the model's task, if its sizes fit several or none that is known")
     add("--json", action="store_true", help="print the inferred sizes as one object")
 
@@ -116,7 +118,9 @@ def add_tune(parser: argparse.ArgumentParser) -> None:
     )
     add = parser.add_argument
     add("--model", metavar="M", required=True, help="a native folder, such as import or train "
-        "writes; with --dry-run also a bundled name")  # fmt: skip
+        "writes; with --dry-run also a bundled name or a checkpoint")  # fmt: skip
+    _add_config(parser)
+    _add_puzzle_id(parser)
     add("--data", metavar="F", required=True, help="puzzles, with or without answers")
     add("--task", help=f"{TASKS} (the model's own)")
     add("--puzzles", type=int, metavar="N", help="use at most this many (all)")
@@ -129,31 +133,14 @@ def add_tune(parser: argparse.ArgumentParser) -> None:
         "measured at the start (10)")  # fmt: skip
     add("--confidence-only", action="store_true", help="keep the plan, calibrate the confidence on "
         "all puzzles")  # fmt: skip
+    add("--threshold-only", action="store_true", help="keep the plan, choose the halt logit that "
+        "stops a puzzle, from one trajectory without noise for each; needs answers")  # fmt: skip
+    add("--outer-steps", type=int, metavar="N", help="with --threshold-only: outer steps of each "
+        f"trajectory ({THRESHOLD_STEPS})")  # fmt: skip
     add("--store", type=Path, metavar="DIR", help="folder for the recordings (M/tune)")
     add("--dry-run", action="store_true", help="store no result beside the weights")
     add("--picture", type=Path, metavar="FILE", help="draw the frontier (.svg, .png)")
     add("--seed", type=int, default=0, help="seed of the noise (0)")
-    _add_device(parser)
-    add("--json", action="store_true", help="print the result as one JSON object")
-
-
-def add_calibrate(parser: argparse.ArgumentParser) -> None:
-    """The flags of `tiltrm calibrate`."""
-    parser.epilog = (
-        "tiltrm tune chooses the threshold together with the plan, and calibrates the confidence; "
-        "this command chooses the threshold alone. Use puzzles that belong neither to the training "
-        "set nor to the test set."
-    )
-    add = parser.add_argument
-    add("--model", metavar="M", required=True, help="a native folder, such as import or train "
-        "writes; without --write any model")  # fmt: skip
-    _add_config(parser)
-    add("--data", metavar="F", required=True, help="puzzles with answers: file, folder or dataset")
-    add("--task", help=f"{TASKS} (the model's own)")
-    add("--puzzles", type=int, default=1000, metavar="N", help="use at most this many (1000)")
-    add("--outer-steps", type=int, default=CALIBRATION_STEPS, metavar="N", help="outer steps of "
-        f"each trajectory ({CALIBRATION_STEPS})")  # fmt: skip
-    add("--write", action="store_true", help="store the threshold in the model's folder")
     _add_device(parser)
     add("--json", action="store_true", help="print the result as one JSON object")
 
@@ -166,6 +153,7 @@ def add_serve(parser: argparse.ArgumentParser) -> None:
     add("--model", nargs="+", metavar="M", help="bundled names, folders or checkpoints (all that "
         "are bundled); requests can name these only")  # fmt: skip
     add("--task", help=f"of all these models: {TASKS} (each its own)")
+    _add_puzzle_id(parser)
     add("--token-file", metavar="F", help="requests must carry the token in this file")
     add("--queue", type=int, default=4096, metavar="N", help="puzzles accepted and not finished; "
         "more are refused (4096)")  # fmt: skip
@@ -200,6 +188,7 @@ def add_export(parser: argparse.ArgumentParser) -> None:
     add("--model", metavar="M", default="sudoku-extreme", help="bundled name, folder or checkpoint "
         "(sudoku-extreme)")  # fmt: skip
     _add_config(parser)
+    _add_puzzle_id(parser)
     add("--task", help=f"{TASKS} (the model's own)")
     add("--precision", nargs="+", choices=PRECISIONS, default=list(PRECISIONS), help="of the "
         "weights; computing is float32 (all three)")  # fmt: skip
@@ -213,6 +202,7 @@ def add_diagnose(parser: argparse.ArgumentParser) -> None:
     add("--model", metavar="M", default="sudoku-extreme", help="bundled name, folder or checkpoint "
         "(sudoku-extreme)")  # fmt: skip
     _add_config(parser)
+    _add_puzzle_id(parser)
     add("--data", metavar="F", required=True, help="any file, folder or dataset of puzzles")
     add("--task", help=f"{TASKS} (the model's own)")
     add("--labels", action="store_true", help="read the answers too")
@@ -243,6 +233,7 @@ def add_evaluate(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
     add("--model", metavar="M", default="sudoku-extreme", help="bundled name, folder or checkpoint "
         "(sudoku-extreme)")  # fmt: skip
+    _add_puzzle_id(parser)
     add("--data", metavar="F", required=True, help="file, folder or dataset of puzzles with "
         "answers")  # fmt: skip
     add("--task", help=f"{TASKS} (the model's own)")
@@ -273,6 +264,11 @@ def _add_config(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--config", metavar="C", help="configuration of another code's checkpoint")
 
 
+def _add_puzzle_id(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--puzzle-id", type=int, metavar="K", help="row of the puzzle embedding, "
+                        "for a model with several (the model's own, mostly 0)")  # fmt: skip
+
+
 def _add_max_bytes(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--max-bytes", type=int, metavar="N", help="read at most N bytes of a "
                         "file, after decompression (1e9)")  # fmt: skip
@@ -294,7 +290,7 @@ def add_setting_flags(parser: argparse.ArgumentParser, methods: tuple[str, ...])
         if row.kind is bool:
             kind = {"action": "store_true", "default": None}
         elif row.choices:
-            kind = {"choices": row.choices}
+            kind = {"choices": row.unlabelled_choices}
         about = f"{row.help} ({', '.join(having)}{default})"
         group.add_argument(f"--{name.replace('_', '-')}", help=about, **kind)
 

@@ -16,7 +16,7 @@ from tiltrm.solving import task_of
 def run(arguments: argparse.Namespace) -> int:
     """Load, save without loss, and describe."""
     _check_target(arguments.out, arguments.force)
-    model = load(arguments.checkpoint, config=arguments.config)
+    model = load(arguments.checkpoint, config=arguments.config, puzzle_id=arguments.puzzle_id)
     if arguments.task is not None:
         model.task = task_of(model, arguments.task).name
     dtype = torch.bfloat16 if _fits(model, torch.bfloat16) else torch.float32

@@ -45,10 +45,6 @@ COMMANDS = {
         "Choose noise, plan and stopping rule for a checkpoint, and calibrate its confidence.",
         flags.add_tune,
     ),
-    "calibrate": Command(
-        "Choose the stopping threshold on the halt logit, on puzzles with known answers.",
-        flags.add_calibrate,
-    ),
     "serve": Command(
         "Serve the page that shows a run step by step, and the same solver over HTTP.",
         flags.add_serve,
@@ -74,6 +70,7 @@ COMMANDS = {
         reproduce_command.add_arguments,
     ),
 }
+MOVED = {"calibrate": "tune --threshold-only"}  # former commands
 BAD_INPUT = 2
 
 
@@ -115,6 +112,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     arguments = argparse.Namespace(command=None)  # argparse sets the command before its flags fail
     try:
         with quiet_interrupts():
+            _refuse_moved(sys.argv[1:] if argv is None else argv)
             _parser().parse_args(argv, arguments)
             command = importlib.import_module(f"tiltrm.cli.{arguments.command}_command")
         arguments.task_source = getattr(arguments, "task", None)
@@ -141,6 +139,15 @@ def main(argv: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt:
         _say(arguments, "interrupted")
         return INTERRUPTED
+
+
+def _refuse_moved(argv: Sequence[str]) -> None:
+    if argv and argv[0] in MOVED:
+        now = MOVED[argv[0]]
+        raise SettingsError(
+            f"expected a command, got {argv[0]}, which is part of another one; write tiltrm {now}, "
+            "which stores its result unless --dry-run is given"
+        )
 
 
 def _run(run: Callable[[argparse.Namespace], int], arguments: argparse.Namespace) -> int:

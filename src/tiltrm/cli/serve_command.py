@@ -34,7 +34,8 @@ def run(arguments: argparse.Namespace) -> int:
     token = _token(arguments.token_file)
     device = choose(arguments.device)
     models = {
-        name: load(source, device=device) for name, source in model_sources(arguments).items()
+        name: load(source, device=device, puzzle_id=arguments.puzzle_id)
+        for name, source in model_sources(arguments).items()
     }
     given = {"queue": arguments.queue, "seconds": arguments.timeout}
     given |= dict(parse_assignment(text) for text in arguments.limit)

@@ -24,9 +24,9 @@ from tiltrm.errors import DataError, SettingsError
 from tiltrm.model import load
 from tiltrm.model.base import evaluations_per_step
 from tiltrm.model.build import Model
-from tiltrm.settings import METHODS, check_settings
+from tiltrm.settings import METHODS, TABLE, check_settings
 from tiltrm.solving import build_search, solve_texts, task_of
-from tiltrm.solving.call import check_abstain
+from tiltrm.solving.call import check_abstain, risk_rung
 from tiltrm.solving.risk import check_risk
 from tiltrm.tasks import SUDOKU, Task
 from tiltrm.tasks.registry import defaults_of
@@ -34,8 +34,8 @@ from tiltrm.tasks.registry import defaults_of
 # AI Escargot (Arto Inkala, 2006): one trajectory does not solve it, a cloud of two does.
 SAMPLE = "1....7.9..3..2...8..96..5....53..9...1..8...26....4...3......1..4......7..7...3.."
 BATCH = {"cpu": 64, "cuda": 4096}  # puzzles solved together; a result does not depend on it
+OF_SEARCH = {"method", "tuned", *TABLE}  # arguments of `solve_texts` that decide the search
 STDIN, STDIN_NAME = "-", "standard input"
-NOT_OF_THE_SEARCH = ("seed", "abstain", "risk")  # settings that a forecast does not need
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -47,6 +47,9 @@ def run(arguments: argparse.Namespace) -> int:
     show = Printer(task, as_json=arguments.json, colour=not arguments.no_color)
     live = LiveCloud(task, model, colour=show.colour) if arguments.watch else None
     settings = _settings(arguments)
+    if arguments.risk is not None:
+        own = {name: value for name, value in settings.items() if name in OF_SEARCH}
+        risk_rung(model, task, arguments.risk, **own)  # now, so that it is refused before the work
     recording = None
     if arguments.html:
         from tiltrm.serve.recording import Recording
@@ -84,8 +87,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 def _forecast(model: Model, task: Task, puzzles: int, settings: Mapping[str, Any]) -> None:
     """Say to stderr what a long run may cost at most; nothing decides an unsolvable puzzle."""
-    own = {name: value for name, value in settings.items() if name not in NOT_OF_THE_SEARCH}
-    search = build_search(model, task, **own)
+    search = build_search(model, task, **{n: v for n, v in settings.items() if n in OF_SEARCH})
     steps = sum(stage.particles * stage.outer_steps for stage in search.plan.stages)
     most = puzzles * steps * evaluations_per_step(model)
     if most < CERTAINLY_SHORT:
@@ -98,7 +100,10 @@ def _forecast(model: Model, task: Task, puzzles: int, settings: Mapping[str, Any
 
 def _open(arguments: argparse.Namespace, device: torch.device) -> tuple[Model, Task]:
     bundled = defaults_of(arguments.task or "").model or SUDOKU.defaults.model
-    model = load(arguments.model or bundled, config=arguments.config, device=device)
+    model = load(
+        arguments.model or bundled, config=arguments.config, device=device,
+        puzzle_id=arguments.puzzle_id,
+    )  # fmt: skip
     return model, task_of(model, arguments.task)
 
 

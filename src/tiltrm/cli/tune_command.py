@@ -7,11 +7,13 @@ from contextlib import nullcontext
 from pathlib import Path
 
 from tiltrm.cli.progress import Bar
+from tiltrm.cli.tune_threshold import check_flags, choose_threshold
 from tiltrm.data import read
 from tiltrm.data.splits import checksum
 from tiltrm.device import choose
 from tiltrm.errors import SettingsError
 from tiltrm.evaluate.table import align
+from tiltrm.evaluate.target import fingerprint
 from tiltrm.explore.plan import format_stages
 from tiltrm.model import load
 from tiltrm.model.checkpoint import BUNDLED, bundled
@@ -30,20 +32,27 @@ def run(arguments: argparse.Namespace) -> int:
     _check(arguments)
     is_bundled = arguments.model in bundled()
     folder = BUNDLED / arguments.model if is_bundled else Path(arguments.model)
-    if not (folder / CONFIG).is_file() or (is_bundled and not arguments.dry_run):
+    is_folder = (folder / CONFIG).is_file()
+    if (is_bundled or not is_folder) and not arguments.dry_run:
         raise SettingsError(
             f"--model must be a folder that import or train wrote, got {arguments.model}; make one "
             "with tiltrm import CKPT --out DIR, or see what would be chosen with --dry-run"
         )
-    model = load(arguments.model, device=choose(arguments.device))
+    model = load(
+        arguments.model, config=arguments.config, device=choose(arguments.device),
+        puzzle_id=arguments.puzzle_id,
+    )  # fmt: skip
     task = task_of(model, arguments.task)
     puzzles = read(arguments.data, task, limit=arguments.puzzles)
+    if arguments.threshold_only:
+        return choose_threshold(arguments, model, puzzles, folder)
     about = {
         "puzzles": checksum(puzzles), "task": task.name, "seed": arguments.seed,
         "judge": arguments.judge, "rules": arguments.rules, "evaluations": arguments.evaluations,
         "minutes": arguments.minutes, "only": arguments.confidence_only,
+        **({"puzzle_id": model.puzzle_id} if model.puzzle_id else {}),
     }  # fmt: skip
-    weights = str(read_mapping(folder / CONFIG)["checksum"])
+    weights = str(read_mapping(folder / CONFIG)["checksum"]) if is_folder else fingerprint(model)
     kept = arguments.store or (None if arguments.dry_run else folder / "tune")
     with nullcontext(kept) if kept else tempfile.TemporaryDirectory() as where:
         store = PartStore(Path(where), weights, about)
@@ -73,8 +82,11 @@ def _check(arguments: argparse.Namespace) -> None:
         value = getattr(arguments, name)
         if value is not None and not value > 0:
             raise SettingsError(f"--{name} must be above 0, got {value}")
-    if arguments.rules and arguments.judge == "agreement":
-        raise SettingsError("--judge must not be agreement with --rules; leave one out")
+    for name in ("rules", "confidence_only"):
+        if getattr(arguments, name) and arguments.judge == "agreement":
+            flag = f"--{name.replace('_', '-')}"
+            raise SettingsError(f"--judge must not be agreement with {flag}; leave one out")
+    check_flags(arguments)
 
 
 def _calibrate(arguments: argparse.Namespace, tuner: Tuner, folder: Path) -> int:

@@ -104,8 +104,9 @@ def settable(method: str, task: str) -> tuple[str, ...]:
     names = tuple(default_settings(method, task))
     if method in PLANNED:
         names = (*names, "particles", "outer_steps", TURNED, *STOPPING)
-    if "seconds" in settings_for(ADAPTIVE if method == RULES else method):
-        names = (*names, "seconds")  # only where given: a limit makes results depend on the machine
+    # Only where given: a limit makes results depend on the machine, and most models have one id.
+    having = settings_for(ADAPTIVE if method == RULES else method)
+    names = (*names, *(name for name in ("seconds", "puzzle_id") if name in having))
     return tuple(
         name
         for name in dict.fromkeys(names)
@@ -200,7 +201,7 @@ def _with_stages(found: dict[str, Any]) -> dict[str, Any]:
     sizes: dict[str, Any] = {n: found[n] for n in ("particles", "outer_steps") if n in found}
     own = resized_plan(plan_of(found), sizes)
     turned = {TURNED: True} if own.symmetric_views else {}
-    others = ("guide", "halt_above", "seconds", *STOPPING)
+    others = ("guide", "halt_above", "seconds", "puzzle_id", *STOPPING)
     rest = {name: found[name] for name in others if name in found}
     kept = {name: value for name, value in rest.items() if value != STOPPING.get(name, ())}
     return {**_plan_settings(own), **kept, **turned}

@@ -34,6 +34,7 @@ from tiltrm.explore.running import solve_adaptively
 from tiltrm.explore.search import TIMED_OUT, UNDECIDED, Progress
 from tiltrm.explore.stopping import StoppingRule, by_halting, every
 from tiltrm.model.base import RecursiveModel, evaluations_per_step
+from tiltrm.model.puzzle_rows import with_puzzle
 from tiltrm.settings import AGREE_AMONG, AGREE_SHARE, HALT_ABOVE
 from tiltrm.solving import parse_guide, plan_views, stopping_rules
 from tiltrm.solving.methods import FIXED
@@ -197,5 +198,6 @@ METHODS: dict[str, Method] = {
 
 def evaluate_method(method: str, case: Case) -> Columns:
     """The columns of a shard: the method's answers, measured."""
+    case = case._replace(model=with_puzzle(case.model, case.settings.get("puzzle_id")))
     found = METHODS[method](case)
     return columns(found, case.task, case.tokens, case.labels, case.keys, case.device)

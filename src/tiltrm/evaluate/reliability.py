@@ -21,6 +21,7 @@ from tiltrm.evaluate.summary import groups, identity
 from tiltrm.evaluate.table import align
 from tiltrm.evaluate.titles import title
 from tiltrm.model.base import RecursiveModel
+from tiltrm.model.puzzle_rows import chosen_puzzle, with_puzzle
 from tiltrm.settings import HALT_ABOVE
 from tiltrm.solving.confidence import (
     Calibration,
@@ -110,7 +111,8 @@ def job_settings(job: Job, model: RecursiveModel) -> dict[str, Any] | None:
         model, halt_above=own.get("halt_above"), rules=job.method == RULES,
         uncalibrated_halt_above=own.get("uncalibrated_halt_above", HALT_ABOVE), **agreement,
     )  # fmt: skip
-    return search_settings(plan_of(own), own.get("guide", "halting"), stopping)
+    puzzle_id = chosen_puzzle(with_puzzle(model, own.get("puzzle_id")))
+    return search_settings(plan_of(own), own.get("guide", "halting"), stopping, puzzle_id)
 
 
 def reliabilities(

@@ -20,6 +20,7 @@ from tiltrm.explore.search import Progress as Ticks
 from tiltrm.model import load
 from tiltrm.model.base import RecursiveModel
 from tiltrm.model.build import Model
+from tiltrm.model.puzzle_rows import with_puzzle
 from tiltrm.provenance import commit, device_name, release
 from tiltrm.solving import parse_guide, plan_views
 from tiltrm.tasks import by_name
@@ -81,6 +82,7 @@ def _diagnosed(job: Job, model: RecursiveModel, puzzles: Puzzles, progress: Tick
 def check(job: Job, model: RecursiveModel) -> None:
     """Raise before anything is computed what only the model or the task can tell."""
     task, options = by_name(job.task), job.options
+    with_puzzle(model, options.get("puzzle_id"))
     for name in options.get("guides", ()):
         parse_guide(name, model, task)
     parse_guide(options.get("guide", "halting"), model, task)

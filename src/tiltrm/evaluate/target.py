@@ -60,6 +60,8 @@ def fingerprint(model: Model, task: str = "") -> str:
         "sizes": model.config.as_mapping(),
         "above": model.decide_above,
     }
+    if model.puzzle_id:
+        known["puzzle_id"] = model.puzzle_id
     if model.decide_settled:
         known["settled"] = True
     source = source_of(task)

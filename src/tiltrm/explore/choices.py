@@ -9,7 +9,7 @@ from tiltrm.explore.resample import Resample, Resampler
 from tiltrm.explore.select import Selector
 from tiltrm.explore.weights import Potential
 from tiltrm.model.base import RecursiveModel
-from tiltrm.settings import Exploration
+from tiltrm.settings import ORACLE, Exploration
 
 PLACEMENTS: dict[str, Placement] = {
     "everywhere": noise.everywhere,
@@ -30,7 +30,6 @@ SELECTORS: dict[str, Selector] = {
     "best_score": select.best_score,
     "majority": select.majority,
 }
-ORACLE = "oracle"  # needs labels
 
 
 def make_noise(settings: Exploration, model: RecursiveModel) -> Noise:

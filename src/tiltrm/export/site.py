@@ -169,7 +169,7 @@ def form_rows() -> list[dict[str, Any]]:
             rows.append({
                 "name": name, "kind": row.kind.__name__, "label": row.label, "help": row.help,
                 "least": None if row.least == float("-inf") else row.least, "most": most,
-                "choices": row.choices, "methods": methods,
+                "choices": row.unlabelled_choices, "methods": methods,
             })  # fmt: skip
     return rows
 

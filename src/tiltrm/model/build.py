@@ -1,6 +1,6 @@
 """A model from its sizes and tensors. Sizes are checked, and errors name every wrong tensor."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import fields
 from reprlib import repr
 
@@ -20,6 +20,7 @@ LIMITS = {  # far above any real model; they keep a broken file from asking for 
     "puzzles": 2**22,
     "expansion": 64.0, "rotary_theta": 1e12, "eps": 1.0,
 }  # fmt: skip
+SHOWN = 12  # names in a message
 
 
 def kind_of(model: Model) -> str:
@@ -95,7 +96,13 @@ def mismatches(
         "misshapen": misshapen,
         "not plain floating-point": unfit,
     }
-    return [f"{word}: {', '.join(sorted(found))}" for word, found in groups.items() if found]
+    return [f"{word}: {few(sorted(found))}" for word, found in groups.items() if found]
+
+
+def few(names: Sequence[str]) -> str:
+    """Names for a message, the first ones of many."""
+    more = f" and {len(names) - SHOWN:,} more" if len(names) > SHOWN else ""
+    return ", ".join(names[:SHOWN]) + more
 
 
 def is_plain(tensor: Tensor) -> bool:

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import torch
 
+from tiltrm.checks import require_whole
 from tiltrm.errors import CheckpointError, DeviceError, SettingsError
 from tiltrm.model.build import Model
 from tiltrm.model.describe import describe
@@ -25,6 +26,7 @@ def load(
     source: str | os.PathLike[str], *,
     config: str | os.PathLike[str] | Mapping[str, object] | None = None,
     device: str | torch.device = "cpu", dtype: torch.dtype | None = None, fuse: bool | None = None,
+    puzzle_id: int | None = None,
 ) -> Model:  # fmt: skip
     """A frozen model: a bundled name, a native folder, or a peer's checkpoint.
 
@@ -38,11 +40,15 @@ def load(
         dtype: Of the weights; bfloat16 on CUDA and float32 elsewhere, unless given.
         fuse: Whether the layers run as fused kernels (`tiltrm.kernels`). None: on CUDA, where
             Triton and the GPU can run them.
+        puzzle_id: Row of the puzzle embedding, for a model with several; the folder's own, or 0,
+            unless given.
 
     Proved by tests/model/test_native.py, tests/model/test_importers.py and
     tests/kernels/test_fuse.py::test_load_fuses_where_the_kernels_run.
     """
     where = _device(device)
+    if puzzle_id is not None:
+        require_whole("puzzle_id", puzzle_id, 0)
     held = dtype or (torch.bfloat16 if where.type == "cuda" else torch.float32)
     if not held.is_floating_point:
         raise SettingsError(f"dtype must be a floating-point one, got {held}; try torch.float32")
@@ -53,11 +59,12 @@ def load(
                 f"a config goes with the checkpoints of other codes, but {path} has its own "
                 f"{CONFIG}; leave the config out"
             )
-        return _fused(load_folder(path if path.is_dir() else path.parent, where, held), where, fuse)
+        folder = path if path.is_dir() else path.parent
+        return _fused(load_folder(folder, where, held, puzzle_id), where, fuse)
     from tiltrm.model.importers import import_checkpoint  # here: native models do not need it
 
     given = config if config is None or isinstance(config, Mapping) else Path(config)
-    return _fused(import_checkpoint(path, given, where, held), where, fuse)
+    return _fused(import_checkpoint(path, given, where, held, puzzle_id), where, fuse)
 
 
 def _fused(model: Model, device: torch.device, wanted: bool | None) -> Model:

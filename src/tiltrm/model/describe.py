@@ -3,6 +3,7 @@
 from tiltrm.model.base import evaluations_per_step
 from tiltrm.model.build import Model, kind_of
 from tiltrm.model.hrm import HRM
+from tiltrm.model.puzzle_rows import puzzle_rows
 
 
 def describe(model: Model) -> str:
@@ -23,6 +24,9 @@ def describe(model: Model) -> str:
         f"a supervision step is {config.cycles} outer steps of {evaluations_per_step(model)} "
         "evaluations",
     ]
+    if (rows := puzzle_rows(model)) > 1:
+        told = "which the tokens tell" if config.puzzle_starts else f"{model.puzzle_id} in use"
+        lines.append(f"{rows:,} puzzle ids, {told}")
     if model.decide_above is not None:
         which = "a settled answer" if model.decide_settled else "an answer"
         lines.append(f"{which} is decided at a halt logit above {model.decide_above:g}")

@@ -2,7 +2,8 @@
 
 `config.json` holds the manifest below, `CARD.md` a text for people. The manifest has the weights'
 checksum, so that an interrupted save, or weights of another model, are noticed. `tuned.json` and
-`calibration.json` may lie beside them (`tiltrm tune`); they name the same checksum.
+`calibration.json` may lie beside them (`tiltrm tune`); they name the same checksum. A puzzle
+embedding of very many rows is a file of its own, `puzzles.safetensors`, of which one row is read.
 """
 
 import hashlib
@@ -17,16 +18,21 @@ from pathlib import Path
 from reprlib import repr
 
 import torch
-from safetensors import SafetensorError
+from safetensors import SafetensorError, safe_open
 from safetensors.torch import load as load_tensors
 from safetensors.torch import save as serialise
+from safetensors.torch import save_file
+from torch import Tensor
 
 from tiltrm.errors import CheckpointError
-from tiltrm.model.build import CONFIGS, Model, assemble, kind_of, sizes
+from tiltrm.model.build import CONFIGS, Model, assemble, is_plain, kind_of, sizes
 from tiltrm.model.describe import describe
+from tiltrm.model.puzzle_rows import with_puzzle
+from tiltrm.model.trm import TRMConfig
 from tiltrm.records import build_record
 
 WEIGHTS, CONFIG, CARD = "model.safetensors", "config.json", "CARD.md"
+PUZZLES, TABLE = "puzzles.safetensors", "rows"  # a large puzzle embedding, and its tensor's name
 CALIBRATION, TUNED = "calibration.json", "tuned.json"  # written by `tiltrm tune`
 MAX_CONFIG = 10**7  # bytes
 MAX_WEIGHTS = 1 << 35  # bytes
@@ -45,6 +51,8 @@ class Manifest:
     decide_above: float | None = None  # as in `tiltrm.model.base.ModelInfo`
     notes: list[str] | None = None  # assumptions of the importer
     decide_settled: bool = False
+    puzzle_id: int = 0  # row of the puzzle embedding that is used unless another is named
+    puzzle_rows: int | None = None  # of puzzles.safetensors; None: there is no such file
 
 
 def save(
@@ -55,7 +63,7 @@ def save(
 
     A new folder appears whole. In an existing one each file is replaced whole, the manifest last,
     so that a reader in between sees a wrong checksum. `task` and `decide_above`, if given, replace
-    the model's own; this threshold is for settled answers (`tiltrm.solving.calibrate`). `dtype`
+    the model's own; this threshold is for settled answers (`tiltrm.solving.threshold`). `dtype`
     None stores the weights as they are.
     Proved by tests/model/test_native.py.
     """
@@ -91,14 +99,22 @@ def _write(model: Model, target: Path, card: str, dtype: torch.dtype | None) -> 
             decide_above=model.decide_above,
             notes=model.import_notes,
             decide_settled=model.decide_settled,
+            puzzle_id=model.puzzle_id,
+            puzzle_rows=None if model.puzzle_table is None else len(model.puzzle_table),
         )
+        files = [WEIGHTS, CARD, CONFIG]
+        if model.puzzle_table is not None:
+            about = {"weights": manifest.checksum}
+            save_file({TABLE: model.puzzle_table.contiguous()}, draft / PUZZLES, metadata=about)
+            shutil.copymode(draft / WEIGHTS, draft / PUZZLES)  # save_file makes it private
+            files.insert(0, PUZZLES)
         text = card or f"# {target.name}\n\n{describe(model)}\n"
         (draft / CARD).write_text(text, encoding="utf-8")
         (draft / CONFIG).write_text(_text(manifest), encoding="utf-8")
         if target.exists():
-            for name in (CALIBRATION, TUNED):  # of the weights that are replaced
+            for name in {CALIBRATION, TUNED, PUZZLES} - {*files}:  # of weights that are replaced
                 (target / name).unlink(missing_ok=True)
-            for name in (WEIGHTS, CARD, CONFIG):
+            for name in files:
                 os.replace(draft / name, target / name)
         else:
             os.replace(draft, target)
@@ -107,7 +123,7 @@ def _write(model: Model, target: Path, card: str, dtype: torch.dtype | None) -> 
     return target
 
 
-def recalibrate(folder: Path, above: float) -> None:
+def store_threshold(folder: Path, above: float) -> None:
     """Store another threshold for settled answers in a native folder; nothing else changes."""
     manifest = _manifest(read_mapping(folder / CONFIG), folder)
     _replace(folder / CONFIG, _text(replace(manifest, decide_above=above, decide_settled=True)))
@@ -181,8 +197,10 @@ def read_mapping(path: Path, parse: Callable[[str], object] = json.loads) -> Map
     return values
 
 
-def load_folder(folder: Path, device: torch.device, dtype: torch.dtype) -> Model:
-    """The model of a native folder."""
+def load_folder(
+    folder: Path, device: torch.device, dtype: torch.dtype, puzzle_id: int | None = None
+) -> Model:
+    """The model of a native folder, with a row of its puzzle embedding."""
     absent = [name for name in (CONFIG, WEIGHTS) if not (folder / name).is_file()]
     if absent:
         raise CheckpointError(
@@ -213,7 +231,38 @@ def load_folder(folder: Path, device: torch.device, dtype: torch.dtype) -> Model
     model.import_notes = list(manifest.notes or [])
     model.calibration = _read_beside(folder, CALIBRATION, manifest.checksum)
     model.tuned = _read_beside(folder, TUNED, manifest.checksum)
-    return model
+    model.puzzle_table = _read_table(folder, manifest, config)
+    model.puzzle_id = 0 if manifest.puzzle_rows is None else manifest.puzzle_id
+    return with_puzzle(model, manifest.puzzle_id if puzzle_id is None else puzzle_id)
+
+
+def _read_table(folder: Path, manifest: Manifest, config: TRMConfig) -> Tensor | None:
+    """The large puzzle embedding beside the weights, mapped into memory; None without one."""
+    if manifest.puzzle_rows is None:
+        return None
+    path = folder / PUZZLES
+    try:
+        with safe_open(path, "pt") as stored:
+            about = stored.metadata()
+            table: Tensor = stored.get_tensor(TABLE)
+    except (OSError, SafetensorError, ValueError, KeyError, TypeError, RuntimeError) as error:
+        raise CheckpointError(
+            f"expected a puzzle embedding of {manifest.puzzle_rows:,} rows in {path}, got no or a "
+            f"broken file ({type(error).__name__}); import the checkpoint again"
+        ) from error
+    fits = table.ndim == 2 and len(table) == manifest.puzzle_rows and is_plain(table)
+    if not fits or table.shape[1] > config.prefix * config.width:
+        raise CheckpointError(
+            f"expected {manifest.puzzle_rows:,} rows of at most {config.prefix * config.width:,} "
+            f"numbers in {path}, got {tuple(table.shape)} of {table.dtype}; import the checkpoint "
+            "again"
+        )
+    if (about or {}).get("weights") != manifest.checksum:
+        raise CheckpointError(
+            f"expected {path} to belong to the weights beside it, got one of other weights; import "
+            "the checkpoint again"
+        )
+    return table
 
 
 def _manifest(values: Mapping[str, object], folder: Path) -> Manifest:

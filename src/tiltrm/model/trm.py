@@ -138,6 +138,7 @@ class Recursive(nn.Module):
     position_embedding: nn.Parameter | None
     task: str = ""
     puzzle_id: int = 0  # the row of the puzzle embedding, where neither caller nor tokens say it
+    puzzle_table: Tensor | None = None  # (row, number), where it is too large to be a parameter
     decide_above: float | None = None
     decide_settled: bool = False
     calibration: Mapping[str, Any] | None = None

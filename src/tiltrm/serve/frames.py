@@ -35,10 +35,11 @@ def baseline_search(model: RecursiveModel) -> StagedSearch:
 
 def start(
     task: Task, model: RecursiveModel, puzzle: Tensor, *, method: str, seed: int,
-    settings: Mapping[str, Any], model_name: str | None,
+    settings: Mapping[str, Any], model_name: str | None, tuned: bool = True,
 ) -> dict[str, Any]:  # fmt: skip
     """The `start` event: the puzzle, and the settings that were given (names as in `solve`)."""
     text = task.decode(puzzle)
+    typed = {**settings, "untuned": not tuned}
     return {
         "puzzle": text,
         "task": task.name,
@@ -49,7 +50,7 @@ def start(
         "method": method,
         "seed": seed,
         "settings": dict(settings),
-        "command": command(text, method, seed, settings, model_name, source_of(task.name)),
+        "command": command(text, method, seed, typed, model_name, source_of(task.name)),
     }
 
 

@@ -35,8 +35,9 @@ class Recording:
         self.model, self.task, self.model_name = model, task, model_name
         self.method, self.seed = settings["method"], settings["seed"]
         self.settings = {name: value for name, value in settings.items() if name in TABLE}
+        self.tuned = settings.get("tuned", True)
         self.frames = frames.FrameBuilder(
-            build_search(model, task, method=self.method, **self.settings)
+            build_search(model, task, method=self.method, tuned=self.tuned, **self.settings)
         )
         self.steps: list[dict[str, Any]] = []
 
@@ -49,7 +50,7 @@ class Recording:
         baseline = run_search(frames.baseline_search(self.model), puzzle[None])
         start = frames.start(
             self.task, self.model, puzzle, method=self.method, seed=self.seed,
-            settings=self.settings, model_name=self.model_name,
+            settings=self.settings, model_name=self.model_name, tuned=self.tuned,
         )  # fmt: skip
         return {
             "start": start,

@@ -13,7 +13,6 @@ from fastapi import Request
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, create_model
 from starlette.requests import ClientDisconnect
 
-from tiltrm.explore.choices import ORACLE
 from tiltrm.settings import ADAPTIVE, METHODS, TABLE, Setting
 
 PUZZLES = 1000  # in one request
@@ -63,16 +62,12 @@ def _bounds(row: Setting) -> tuple[float | None, float | None]:
     return least, most
 
 
-def _choices(row: Setting) -> tuple[str, ...]:
-    return tuple(choice for choice in row.choices if choice != ORACLE)  # clients send no labels
-
-
 def _key(row: Setting) -> tuple[Any, Any]:
     """The type and the field of a setting's key; None, the default, is the method's own value."""
     if row.kind is bool:
         return bool | None, Field(None, description=row.help)
     if row.kind is str:
-        choices = _choices(row)
+        choices = row.unlabelled_choices
         kind: Any = Literal[choices] if choices else Name
         return kind | None, Field(None, description=row.help)
     least, most = _bounds(row)
@@ -93,7 +88,7 @@ def form_rows() -> list[dict[str, Any]]:
             least, most = _bounds(row)
             rows.append({
                 "name": name, "kind": row.kind.__name__, "least": least, "most": most,
-                "choices": _choices(row), "label": row.label, "help": row.help,
+                "choices": row.unlabelled_choices, "label": row.label, "help": row.help,
                 "methods": [method for method in row.methods if method in METHODS],
             })  # fmt: skip
     return rows

@@ -149,7 +149,7 @@ class BatchRunner:
         try:
             tokens = torch.stack([puzzle.tokens for puzzle in puzzles.values()]).to(self.device)
             seeds = torch.tensor([puzzle.seed for puzzle in puzzles.values()], device=self.device)
-            problem = make_problem(shared.loaded.model, tokens, 1)
+            problem = make_problem(shared.search.model, tokens, 1)
             problem = problem._replace(keys=derive(puzzle_keys(tokens), seeds))
         except Exception as error:
             if len(puzzles) == 1:

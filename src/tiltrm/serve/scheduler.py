@@ -17,6 +17,7 @@ from tiltrm.explore.batching import chunk_size
 from tiltrm.explore.cloud import Cloud
 from tiltrm.explore.search import Batch, StagedSearch
 from tiltrm.model.base import RecursiveModel, State
+from tiltrm.model.puzzle_rows import with_puzzle
 from tiltrm.serve.frames import baseline_search
 from tiltrm.solving import build_search, task_of
 from tiltrm.tasks import Task
@@ -68,9 +69,10 @@ def shared_search(
 
 
 @lru_cache(maxsize=16)
-def shared_baseline(loaded: LoadedModel) -> SharedSearch:
+def shared_baseline(loaded: LoadedModel, puzzle_id: int | None = None) -> SharedSearch:
     """The deterministic run that is shown beside others."""
-    return SharedSearch(loaded, loaded.task, baseline_search(loaded.model))
+    model = with_puzzle(loaded.model, puzzle_id)
+    return SharedSearch(loaded, loaded.task, baseline_search(model))
 
 
 @dataclass(frozen=True, eq=False)

@@ -76,7 +76,7 @@ def stream(handler: RequestHandler, body: StreamRequest) -> EventStream:
     if body.baseline:
         puzzles.append(
             PendingPuzzle(
-                shared_baseline(loaded), tokens, 0, pending, 1,
+                shared_baseline(loaded, body.given().get("puzzle_id")), tokens, 0, pending, 1,
                 lambda found, row, _: frames.baseline(task, tokens, found, row),
             )
         )  # fmt: skip

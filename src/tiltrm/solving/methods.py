@@ -25,6 +25,7 @@ from tiltrm.explore.plan import Adaptive, format_stages
 from tiltrm.explore.search import StagedSearch, adaptive_search, fixed_search
 from tiltrm.explore.stopping import StoppingRule, by_agreement, by_halting, by_rules
 from tiltrm.model.base import RecursiveModel, model_info
+from tiltrm.model.puzzle_rows import chosen_puzzle, with_puzzle
 from tiltrm.settings import (
     ADAPTIVE,
     AGREE_AMONG,
@@ -32,6 +33,8 @@ from tiltrm.settings import (
     HALT_ABOVE,
     LARGEST_SCALE,
     METHODS,
+    ORACLE,
+    TABLE,
     check_settings,
 )
 from tiltrm.solving.confidence import state_confidence
@@ -72,10 +75,12 @@ class Stopping(NamedTuple):
         return cls(above, settled, rules=rules, **agreement)
 
 
-def search_settings(plan: Adaptive, guide: str | Score, stopping: Stopping) -> dict[str, Any]:
+def search_settings(
+    plan: Adaptive, guide: str | Score, stopping: Stopping, puzzle_id: int | None = None
+) -> dict[str, Any]:
     """Everything that decides how an adaptive search stops, ready for JSON.
 
-    A calibration is for one such record.
+    A calibration is for one such record. A model with one puzzle id has none in it.
     """
     if stopping.rules:
         stopping = Stopping(0.0, False, rules=True)  # no other rule is asked
@@ -83,6 +88,7 @@ def search_settings(plan: Adaptive, guide: str | Score, stopping: Stopping) -> d
         "stages": format_stages(plan.stages), "noise": plan.noise, "beta": plan.beta,
         "resample_below": plan.resample_below, "symmetric_views": plan.symmetric_views,
         "guide": guide if isinstance(guide, str) else "a function", **stopping._asdict(),
+        **({} if puzzle_id is None else {"puzzle_id": puzzle_id}),
     }  # fmt: skip
 
 
@@ -92,10 +98,11 @@ class AdaptivePlan(NamedTuple):
     plan: Adaptive
     stopping: Stopping
     guide: str | Score
+    puzzle_id: int | None = None  # of a model with several; None: it has one
 
     def settings(self) -> dict[str, Any]:
         """Ready for JSON."""
-        return search_settings(self.plan, self.guide, self.stopping)
+        return search_settings(self.plan, self.guide, self.stopping, self.puzzle_id)
 
 
 def adaptive_plan(
@@ -104,6 +111,7 @@ def adaptive_plan(
     """What adaptive solving does with these settings: the tuned plan unless it is not wanted."""
     checked = check_settings(ADAPTIVE, settings)
     checked.pop("seconds", None)  # of the run, not of the plan
+    puzzle_id = chosen_puzzle(with_puzzle(model, checked.pop("puzzle_id", None)))
     known = _named_task(model, task)
     found = tuned_plan(model, known) if tuned else None
     stopping = {name: checked.pop(name) for name in STOPPING if name in checked}
@@ -111,7 +119,7 @@ def adaptive_plan(
     if found is not None and "rules" not in stopping and "halt_above" not in stopping:
         stopping |= {"rules": found.rules, "halt_above": found.halt_above}
     plan = resized_plan(default_plan(known) if found is None else found.plan, checked)
-    return AdaptivePlan(plan, Stopping.of(model, **stopping), guide)
+    return AdaptivePlan(plan, Stopping.of(model, **stopping), guide, puzzle_id)
 
 
 def build_search(
@@ -127,6 +135,12 @@ def build_search(
     if method not in METHODS:
         raise SettingsError(f"method must be one of {', '.join(METHODS)}, got {method!r:.60}")
     checked = check_settings(method, settings)
+    if checked.get("select") == ORACLE:
+        raise SettingsError(
+            f"select must be one of {', '.join(TABLE['select'].unlabelled_choices)}, because "
+            f"solving has no labels, got {ORACLE}; tiltrm.explore takes labels"
+        )
+    model = with_puzzle(model, checked.pop("puzzle_id", None))
     known = _named_task(model, task)
     seconds = checked.pop("seconds", math.inf)
     rules_of = _known_task(model, known)

@@ -29,6 +29,7 @@ from tiltrm.explore.inputs import device_of
 from tiltrm.explore.running import run_search
 from tiltrm.explore.search import adaptive_search
 from tiltrm.model.base import RecursiveModel, evaluations_per_step
+from tiltrm.model.puzzle_rows import chosen_puzzle
 from tiltrm.solving.confidence import FEWEST as FEWEST_CALIBRATED
 from tiltrm.solving.confidence import Calibration, StopFeatures, fit
 from tiltrm.solving.methods import AdaptivePlan, Stopping, adaptive_plan, stopping_rules
@@ -148,7 +149,8 @@ class Tuner:
         chosen = search.with_reserve(chosen)
         chosen = chosen._replace(plan=with_usual_end(chosen.plan, usual.plan))
         own = AdaptivePlan(chosen.plan, Stopping.of(
-            self.model, halt_above=chosen.halt_above, rules=self.rules), "halting")  # fmt: skip
+            self.model, halt_above=chosen.halt_above, rules=self.rules), "halting",
+            chosen_puzzle(self.model))  # fmt: skip
         results = self._check({"tuned": own, "untuned": usual})
         checked, untuned = (self._score(results[name]) for name in ("tuned", "untuned"))
         kept = checked.right >= untuned.right

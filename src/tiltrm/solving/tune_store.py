@@ -29,7 +29,7 @@ class PartStore:
         try:
             folder.mkdir(parents=True, exist_ok=True)
             owner = folder / ABOUT
-            if owner.is_file() and json.loads(owner.read_text()).get("weights") != weights:
+            if owner.is_file() and json.loads(owner.read_text()) != {"weights": weights}:
                 raise CheckpointError(
                     f"expected recordings of these weights in {folder}, got those of another "
                     "model; name another folder with --store, or delete this one"
@@ -47,9 +47,12 @@ class PartStore:
     def once(self, name: str, make: Callable[[], Any]) -> Any:
         """A small value that is made once and then kept: a budget, the size of a part."""
         path = self.folder / f"{name}.json"
-        if not path.is_file():
-            _write(path, json.dumps(make()).encode())
-        return json.loads(path.read_text())
+        try:
+            return json.loads(path.read_text())
+        except (OSError, ValueError):  # not there yet, or damaged
+            made = make()
+            _write(path, json.dumps(made).encode())
+            return made
 
     def part(self, name: str, make: Callable[[], Arrays]) -> Arrays:
         """The arrays of this name; made and written where they are not there yet."""

@@ -10,7 +10,7 @@ from torch import Tensor
 from tiltrm.data import Puzzles
 from tiltrm.model.base import State
 from tiltrm.model.trm import TRM
-from tiltrm.solving.calibrate import threshold, where_settled
+from tiltrm.solving.threshold import threshold, where_settled
 from tiltrm.statistics import auroc, calibration_error
 from tiltrm.tasks.base import PAD, exactly_right
 from tiltrm.train import distributed

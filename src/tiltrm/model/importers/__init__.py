@@ -6,10 +6,10 @@ for a checkpoint of another code.
 """
 
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 
 import torch
-import torch.nn.functional as F
 from torch import Tensor
 
 from tiltrm.model.build import Model, assemble, is_plain
@@ -17,15 +17,20 @@ from tiltrm.model.hrm import HRMConfig
 from tiltrm.model.importers.files import SECTIONS, find_settings, read_checkpoint
 from tiltrm.model.importers.peers import IGNORED, recognise
 from tiltrm.model.importers.sizes import ImportContext, PeerSettings, infer_sizes, task_of
+from tiltrm.model.puzzle_rows import cut_row, is_held, with_puzzle
 from tiltrm.model.trm import TRMConfig
 
 __all__ = ["import_checkpoint"]
 
 
 def import_checkpoint(
-    path: Path, config: Path | Mapping[str, object] | None, device: torch.device, dtype: torch.dtype
-) -> Model:
-    """The model in a checkpoint of another code. `model.import_notes` lists the assumptions."""
+    path: Path, config: Path | Mapping[str, object] | None, device: torch.device,
+    dtype: torch.dtype, puzzle_id: int | None = None,
+) -> Model:  # fmt: skip
+    """The model in a checkpoint of another code. `model.import_notes` lists the assumptions.
+
+    `puzzle_id` is the row of the puzzle embedding that it uses, 0 (the blank one) unless given.
+    """
     contents = read_checkpoint(path)
     peer = recognise(contents.tensors, str(path))
     weights = {n: t for n, t in contents.tensors.items() if not n.endswith(IGNORED)}
@@ -39,30 +44,35 @@ def import_checkpoint(
         notes += [f"{', '.join(unused)} of config= have no effect on the model"] if unused else []
     if peer.kind == "trm" and settings.flag("no_ACT_continue") is False:
         notes.append("trained with no_ACT_continue=false; its 'continue' output is left out")
+    rows = _rows(tensors, sizes)
+    if rows > 1 and is_held(rows, sizes):
+        sizes = replace(sizes, puzzles=rows)
     held = {peer.ours(name): contents.file_names[name] for name in weights}
     model = assemble(
-        sizes, _converted(tensors, sizes, notes), source=str(path), device=device, dtype=dtype,
+        sizes, _converted(tensors, sizes), source=str(path), device=device, dtype=dtype,
         named=lambda name: held.get(name) or peer.theirs(name),
     )  # fmt: skip
     model.task = task_of(sizes.cells, sizes.vocabulary)
     model.import_notes = notes
-    return model
+    if rows > 1:
+        notes.append(
+            f"{rows:,} puzzle ids; 0 (the blank one) is used unless --puzzle-id, or puzzle_id= in "
+            "Python, names another"
+        )
+        model.puzzle_table = tensors["prefix"] if sizes.puzzles == 1 else None
+    return with_puzzle(model, puzzle_id)
 
 
-def _converted(tensors: dict[str, Tensor], sizes: TRMConfig, notes: list[str]) -> dict[str, Tensor]:
+def _converted(tensors: dict[str, Tensor], sizes: TRMConfig) -> dict[str, Tensor]:
     """The tensors in tiltrm's shapes. One that cannot be converted is left for `assemble` to name.
 
-    The puzzle embedding of identifier 0 (the blank one) is cut into prefix positions, the end
-    filled with zeros. A TRM reads only the first output of its Q-head.
+    The rows of the puzzle embedding are cut into prefix positions, of a large table only row 0. A
+    TRM reads only the first output of its Q-head.
     """
     converted = dict(tensors)
-    rows, numbers = _matrix(tensors.get("prefix"))
-    spare = sizes.prefix * sizes.width - numbers
-    if rows and spare >= 0:
-        row = F.pad(tensors["prefix"][0], (0, spare))
-        converted["prefix"] = row.reshape(sizes.prefix, sizes.width)
-        if rows > 1:
-            notes.append(f"puzzle embedding 0 (the blank one) of {rows} is used for every puzzle")
+    if _rows(tensors, sizes):
+        table = tensors["prefix"]
+        converted["prefix"] = cut_row(table if sizes.puzzles > 1 else table[0], sizes)
     elif "prefix" not in tensors and sizes.prefix == 0:
         converted["prefix"] = torch.zeros(0, sizes.width)
     if not isinstance(sizes, HRMConfig):
@@ -72,8 +82,9 @@ def _converted(tensors: dict[str, Tensor], sizes: TRMConfig, notes: list[str]) -
     return converted
 
 
-def _matrix(tensor: Tensor | None) -> tuple[int, int]:
-    """The sides of a plain matrix; (0, 0) for anything else."""
-    if tensor is None or tensor.ndim != 2 or not is_plain(tensor):
-        return 0, 0
-    return tensor.shape[0], tensor.shape[1]
+def _rows(tensors: Mapping[str, Tensor], sizes: TRMConfig) -> int:
+    """Rows of the puzzle embedding; 0 where there is none that fits these sizes."""
+    table = tensors.get("prefix")
+    if table is None or table.ndim != 2 or not is_plain(table):
+        return 0
+    return len(table) if table.shape[1] <= sizes.prefix * sizes.width else 0

@@ -21,6 +21,7 @@ from tiltrm.model.native import read_mapping
 BESIDE = ("config.json", "all_config.yaml")  # looked for beside a checkpoint, in this order
 SECTIONS = ("arch", "model")  # where the codes nest the settings of the network
 WRAPPERS = re.compile(r"^(?:(?:model|inner|module)\.)+")
+MAPPED = 1 << 28  # bytes of a file from which on it is mapped into memory
 SLACK = 1 << 20  # bytes of an archive besides its tensors
 SHARED = 8  # names for the same bytes, at most on average
 HOLDERS = ("state_dict", "model", "model_state_dict")  # where a file may keep its tensors
@@ -49,7 +50,7 @@ def _plain_name(name: str) -> str:
 
 
 def read_checkpoint(path: Path) -> CheckpointContents:
-    """The tensors of a peer's file, averaged ones (EMA) where it holds them by name."""
+    """The tensors of a peer's file, averaged ones (EMA) where it holds them."""
     payload = _load(path)
     held = next((payload[key] for key in HOLDERS if isinstance(payload.get(key), Mapping)), payload)
     file_names: dict[str, str] = {}
@@ -80,7 +81,9 @@ def _load(path: Path) -> Mapping[str, object]:
         if path.suffix == ".safetensors":
             return dict(load_file(path))
         with torch.serialization.safe_globals([*PATHS]):
-            payload = torch.load(path, map_location="cpu", weights_only=True)
+            payload = torch.load(
+                path, map_location="cpu", weights_only=True, mmap=_may_be_mapped(path)
+            )
     except Exception as error:  # a broken pickle may raise anything at all
         raise CheckpointError(
             f"expected a checkpoint of tensors and plain values in {path}, got a file that is "
@@ -94,6 +97,17 @@ def _load(path: Path) -> Mapping[str, object]:
         )
     _require_held(payload, path)
     return payload
+
+
+def _may_be_mapped(path: Path) -> bool:
+    """Whether to map a file into memory instead of reading it: a large one, not compressed."""
+    if path.stat().st_size < MAPPED:
+        return False
+    try:
+        with zipfile.ZipFile(path) as archive:
+            return all(entry.compress_type == zipfile.ZIP_STORED for entry in archive.infolist())
+    except (OSError, ValueError, NotImplementedError, zipfile.BadZipFile, struct.error):
+        return False  # an older format, or broken: the loader will say
 
 
 def _require_stored(path: Path) -> None:
@@ -119,7 +133,7 @@ def _require_held(payload: Mapping[str, object], path: Path) -> None:
     """
     total = 0
     named = [(str(n), t) for n, t in payload.items() if isinstance(t, Tensor)]
-    named += [(n, t) for _, inner in _mappings(payload, "") for n, t in _tensors(inner).items()]
+    named += [(n, t) for _, inner in _holders(payload, "") for n, t in _tensors(inner).items()]
     for name, tensor in named:
         needed = tensor.numel() * tensor.element_size()
         if tensor.layout == torch.strided and needed > tensor.untyped_storage().nbytes():
@@ -144,34 +158,44 @@ def _tensors(values: object) -> dict[str, Tensor]:
 def _averaged(
     payload: Mapping[str, object], raw: Mapping[str, Tensor], notes: list[str]
 ) -> dict[str, Tensor]:
-    """Averaged weights, where the file keeps them by name for every trained tensor."""
-    trained = {name for name in raw if name.rsplit(".", 1)[-1] in TRAINED}
+    """Averaged weights, where the file keeps them for every trained tensor."""
+    trained = [name for name in raw if name.rsplit(".", 1)[-1] in TRAINED]
     places = [
-        (where, tensors)
-        for where, tensors in _mappings(payload, "")
+        (where, kept)
+        for where, kept in _holders(payload, "")
         if EMA.search(where) or where.startswith("callbacks/")
     ]
-    for where, tensors in places:
-        average = {_plain_name(name): tensor for name, tensor in _tensors(tensors).items()}
+    for where, kept in places:
+        average = _named(kept, [*raw], trained)
         fits = all(n in raw and raw[n].shape == t.shape for n, t in average.items())
-        if average and fits and trained <= set(average):
+        if average and fits and set(trained) <= set(average):
             notes.append(f"averaged weights (EMA) of {where} are used, not the raw ones")
             return average
     named = [where for where, _ in places if EMA.search(where)]
     if named:
-        notes.append(f"{named[0]} does not hold every weight by name; the raw weights are used")
+        notes.append(f"{named[0]} does not hold every weight; the raw weights are used")
     return {}
 
 
-def _mappings(
-    value: Mapping[str, object], where: str, depth: int = 3
+def _named(kept: object, names: list[str], trained: list[str]) -> dict[str, Tensor]:
+    """Tensors by plain name; a list has those of the whole state_dict, or of what is trained."""
+    if isinstance(kept, Mapping):
+        return {_plain_name(name): tensor for name, tensor in _tensors(kept).items()}
+    tensors = [t for t in kept if isinstance(t, Tensor)] if isinstance(kept, list | tuple) else []
+    order = next((order for order in (names, trained) if len(order) == len(tensors)), [])
+    return dict(zip(order, tensors, strict=False))
+
+
+def _holders(
+    value: Mapping[str, object], where: str, depth: int = 4
 ) -> Iterator[tuple[str, object]]:
+    """Mappings and lists inside a file, by path."""
     for key, inner in value.items():
-        if isinstance(inner, Mapping):
+        if isinstance(inner, Mapping | list | tuple):
             path = f"{where}{key}"
             yield path, inner
-            if depth > 1:
-                yield from _mappings(inner, f"{path}/", depth - 1)
+            if depth > 1 and isinstance(inner, Mapping):
+                yield from _holders(inner, f"{path}/", depth - 1)
 
 
 def find_settings(

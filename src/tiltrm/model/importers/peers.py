@@ -4,6 +4,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from tiltrm.errors import CheckpointError
+from tiltrm.model.build import few
 
 IGNORED = ("cos_cached", "sin_cached", "inv_freq", "local_weights", "local_ids")  # not weights
 ALIASES = {"puzzle_emb.embedding.weight": "puzzle_emb.weights"}  # an older nano-trm's name
@@ -114,9 +115,8 @@ def recognise(names: Iterable[str], source: str) -> PeerFormat:
     for peer in PEERS:
         if any(name.startswith(peer.mark) for name in held):
             return peer
-    shown = ", ".join(held[:5]) + (", ..." if len(held) > 5 else "")
     expected = ", ".join(f"{peer.mark}layers (of {peer.name})" for peer in PEERS)
     raise CheckpointError(
-        f"expected tensors named {expected} in {source}, got {shown}; "
-        "give a checkpoint of one of these codes"
+        f"expected tensors named {expected} in {source}, got {few(held)}, none of which was "
+        "understood; give a checkpoint of one of these codes"
     )

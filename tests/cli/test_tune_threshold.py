@@ -1,4 +1,4 @@
-"""tiltrm calibrate: what it says, what it writes, and what it refuses before the work."""
+"""tune --threshold-only: what it says, what it stores, and what it refuses before the work."""
 
 import json
 import shutil
@@ -9,8 +9,12 @@ import pytest
 import torch
 from torch import Tensor
 
-from tiltrm.cli import calibrate_command
+from tiltrm.cli import tune_threshold
+from tiltrm.explore.plan import Adaptive, parse_stages
 from tiltrm.model import load
+from tiltrm.model.native import TUNED, write_beside
+from tiltrm.solving.methods import adaptive_plan
+from tiltrm.solving.plans import TunedPlan
 from tiltrm.tasks import Sudoku
 
 TASK = Sudoku(2)
@@ -34,22 +38,23 @@ def sure_early(monkeypatch: pytest.MonkeyPatch) -> None:
         answers = torch.stack((right.roll(1), right))
         return torch.tensor([3.0, 5.0]).expand(110, 2), answers.expand(110, 2, -1)
 
-    monkeypatch.setattr(calibrate_command, "follow", followed)
+    monkeypatch.setattr(tune_threshold, "follow", followed)
 
 
 @pytest.mark.usefixtures("sure_early")
-def test_the_threshold_is_said_and_written_where_asked(
+def test_the_threshold_is_said_and_stored_unless_the_run_is_dry(
     tiltrm: Any, folder: str, data: Path, tmp_path: Path
 ) -> None:
     own = tmp_path / "own"
     shutil.copytree(folder, own)
     before = {path.name: path.read_bytes() for path in own.iterdir()}
-    asked = ("calibrate", "--model", own, "--data", data, "--puzzles", 110, "--outer-steps", 9)
-    code, out, err = tiltrm(*asked)
+    asked = ("tune", "--threshold-only", "--model", own, "--data", data, "--puzzles", 110,
+             "--outer-steps", 9)  # fmt: skip
+    code, out, err = tiltrm(*asked, "--dry-run")
     assert (code, err) == (0, "")
     assert "decided above a halt logit of 3: one trajectory decides 110 of 110" in out
     assert {path.name: path.read_bytes() for path in own.iterdir()} == before
-    code, out, err = tiltrm(*asked, "--write", "--json")
+    code, out, err = tiltrm(*asked, "--json")
     assert json.loads(out) == {
         "above": 3.0, "puzzles": 110, "decided": 110, "wrong": 0, "wrong_in_the_end": 0,
     }  # fmt: skip
@@ -58,25 +63,51 @@ def test_the_threshold_is_said_and_written_where_asked(
     assert {name for name in after if after[name] != before.get(name)} == {"config.json"}
 
 
+@pytest.mark.usefixtures("sure_early")
+def test_a_tuned_plan_with_its_own_threshold_is_named(
+    tiltrm: Any, folder: str, data: Path, tmp_path: Path
+) -> None:
+    own = tmp_path / "own"
+    shutil.copytree(folder, own)
+    plan = TunedPlan(Adaptive(parse_stages("1x3")), 1.5)
+    write_beside(own, TUNED, {"task": "sudoku4", **plan.as_mapping()})
+    code, out, _ = tiltrm("tune", "--threshold-only", "--model", own, "--data", data,
+                          "--puzzles", 110, "--outer-steps", 9)  # fmt: skip
+    assert code == 0
+    assert "this one is used with --untuned only" in out
+    model = load(own)
+    assert adaptive_plan(model).stopping.halt_above == 1.5
+    assert adaptive_plan(model, tuned=False).stopping.halt_above == 3.0
+
+
 @pytest.mark.parametrize("model", ["sudoku-extreme", "nowhere"])
 def test_only_a_folder_of_ones_own_is_written(tiltrm: Any, data: Path, model: str) -> None:
-    code, out, err = tiltrm("calibrate", "--model", model, "--data", data, "--write")
+    code, out, err = tiltrm("tune", "--threshold-only", "--model", model, "--data", data)
     assert (code, out, len(err.splitlines())) == (2, "", 1)
-    assert f"--write must go with a folder that import or train wrote, got {model}" in err
+    assert f"--model must be a folder that import or train wrote, got {model}" in err
 
 
 @pytest.mark.parametrize(
     ("flags", "said"),
     [
         (("--puzzles", 99), "expected at least 100 puzzles with answers, got 99"),
-        (("--puzzles", 0), "must be at least 1, got 0"),
+        (("--puzzles", 0), "must be above 0, got 0"),
         (("--outer-steps", 0), "outer_steps must be"),
         (("--outer-steps", 2), "expected puzzles that the model can solve"),
+        (("--confidence-only",), "without the flags that choose a plan, got --confidence-only"),
+        (("--minutes", 1), "got --minutes; leave one out"),
+        (("--rules",), "got --rules; leave one out"),
     ],
 )
 def test_refused_in_one_sentence(
     tiltrm: Any, folder: str, data: Path, flags: tuple[Any, ...], said: str
 ) -> None:
-    code, out, err = tiltrm("calibrate", "--model", folder, "--data", data, *flags)
+    code, out, err = tiltrm("tune", "--threshold-only", "--model", folder, "--data", data, *flags)
     assert (code, out, len(err.splitlines())) == (2, "", 1)
     assert said in err
+
+
+def test_its_own_flag_needs_it(tiltrm: Any, folder: str, data: Path) -> None:
+    code, out, err = tiltrm("tune", "--model", folder, "--data", data, "--outer-steps", 9)
+    assert (code, out) == (2, "")
+    assert "--outer-steps must go with --threshold-only" in err

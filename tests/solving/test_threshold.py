@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from tiltrm.model.trm import TRM
-from tiltrm.solving.calibrate import FEWEST, PRICE, Threshold, follow, threshold, where_settled
+from tiltrm.solving.threshold import FEWEST, PRICE, Threshold, follow, threshold, where_settled
 
 
 def draw(puzzles: int, seed: int) -> tuple[Tensor, Tensor]:

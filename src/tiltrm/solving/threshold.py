@@ -3,7 +3,7 @@
 A halting head that is sure too early costs answers, one that is never sure costs evaluations, and
 every model has a scale of its own. One trajectory without noise is followed on every puzzle; where
 its answer is settled and its halt logit first exceeds a threshold, adaptive solving would stop.
-Proved by tests/solving/test_calibrate.py.
+Proved by tests/solving/test_threshold.py.
 """
 
 import math

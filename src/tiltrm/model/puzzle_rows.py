@@ -1,0 +1,71 @@
+"""The row of the puzzle embedding that a model uses.
+
+Models of several puzzle ids have a table with one row for each. A small table is a parameter of
+the model, `prefix` with the shape (puzzles, prefix, width). A large one, such as that of an ARC
+model with all augmentations, stays in its file, mapped into memory: `model.puzzle_table` of shape
+(row, number), and `prefix` holds the one row in use. Proved by tests/model/test_puzzle_rows.py.
+"""
+
+import copy
+from typing import TypeVar
+
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from tiltrm.errors import SettingsError
+from tiltrm.model.trm import Recursive, TRMConfig
+
+HELD = 1 << 22  # numbers of a table that is a parameter of the model; larger ones stay in a file
+AnyModel = TypeVar("AnyModel")
+
+
+def puzzle_rows(model: object) -> int:
+    """Rows of the model's puzzle embedding; 1 for a model that has no table."""
+    if not isinstance(model, Recursive):
+        return 1
+    return model.config.puzzles if model.puzzle_table is None else len(model.puzzle_table)
+
+
+def chosen_puzzle(model: object) -> int | None:
+    """The puzzle id that a model uses; None if it has one, or if its puzzles say theirs."""
+    if not isinstance(model, Recursive) or puzzle_rows(model) == 1 or model.config.puzzle_starts:
+        return None
+    return model.puzzle_id
+
+
+def with_puzzle(model: AnyModel, puzzle_id: int | None) -> AnyModel:
+    """The model with this row of its puzzle embedding; the weights are shared. None: as it is."""
+    if puzzle_id is None:
+        return model
+    rows = puzzle_rows(model)
+    if not 0 <= puzzle_id < rows:
+        has = f"{rows:,} rows" if rows > 1 else "one row"
+        raise SettingsError(
+            f"puzzle_id must lie in 0..{rows - 1}, because the model's puzzle embedding has {has}, "
+            f"got {puzzle_id}; leave it out, or take the model that has it"
+        )
+    if not isinstance(model, Recursive) or puzzle_id == model.puzzle_id:
+        return model
+    if model.config.puzzle_starts:
+        raise SettingsError(
+            "puzzle_id must be left out for this model, whose puzzles say by their tokens which "
+            f"row of the puzzle embedding they have, got {puzzle_id}"
+        )
+    view = copy.copy(model)
+    view.puzzle_id = puzzle_id
+    if model.puzzle_table is not None:
+        row = cut_row(model.puzzle_table[puzzle_id], model.config)
+        view._parameters = dict(model._parameters)  # its own, so that the model keeps its row
+        view.prefix = nn.Parameter(row.to(model.prefix), requires_grad=False)
+    return view
+
+
+def cut_row(rows: Tensor, config: TRMConfig) -> Tensor:
+    """(..., number) -> (..., prefix, width): numbers in their order, the end filled with zeros."""
+    spare = config.prefix * config.width - rows.shape[-1]
+    return F.pad(rows, (0, spare)).reshape(*rows.shape[:-1], config.prefix, config.width)
+
+
+def is_held(rows: int, config: TRMConfig) -> bool:
+    """Whether a table of so many rows becomes a parameter of a model of these sizes."""
+    return rows * config.prefix * config.width <= HELD
