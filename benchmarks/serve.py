@@ -99,10 +99,10 @@ class Tally:
 
 
 @contextmanager
-def server(folder: Path, queue: int) -> Iterator[tuple[int, int]]:
+def server(model: Path | str, *flags: str) -> Iterator[tuple[int, int]]:
     """`tiltrm serve` in a process of its own: its port and process id."""
-    command = [sys.executable, "-m", "tiltrm.cli", "serve", "--model", str(folder), "--port", "0",
-               "--queue", str(queue), "--device", "cpu"]  # fmt: skip
+    command = [sys.executable, "-m", "tiltrm.cli", "serve", "--model", str(model), "--port", "0",
+               "--device", "cpu", *flags]  # fmt: skip
     process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
     try:
         assert process.stdout is not None
@@ -234,7 +234,7 @@ def main() -> int:
         library(model, texts[:64])
         expected, before = library(model, texts)
         tally = Tally(expected)
-        with server(folder, arguments.queue) as (port, process):
+        with server(folder, "--queue", str(arguments.queue)) as (port, process):
             abusers = round(arguments.hostile * arguments.clients)
             served = asyncio.run(load_test(port, process, texts, arguments.clients, tally, abusers))
         after = library(model, texts)[1]

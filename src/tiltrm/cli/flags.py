@@ -174,6 +174,8 @@ def add_serve(parser: argparse.ArgumentParser) -> None:
         "GET /v1/limits, e.g. work=100000; again for others")  # fmt: skip
     add("--name", action="append", default=[], metavar="HOST", help="a further host name that it "
         "answers to, e.g. that of a proxy")  # fmt: skip
+    add("--client-header", metavar="NAME", help="the header in which a proxy names the client, "
+        "e.g. X-Real-IP; quotas are by address without it")  # fmt: skip
     add("--log", action="store_true", help="log every request to stderr, a JSON object a line")
     _add_device(parser)
 

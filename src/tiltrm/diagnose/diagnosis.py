@@ -110,7 +110,7 @@ def _probe_all(
         yield from map(work, puzzles)
         return
     with one_thread_each() as threads:
-        yield from workers(threads).map(work, puzzles)
+        yield from (map if threads == 1 else workers(threads).map)(work, puzzles)
 
 
 @torch.no_grad()
