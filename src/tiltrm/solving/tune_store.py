@@ -6,7 +6,6 @@ than a minute. Proved by tests/solving/test_tune.py.
 
 import hashlib
 import json
-import os
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
@@ -15,6 +14,7 @@ from zipfile import BadZipFile
 import numpy as np
 
 from tiltrm.errors import CheckpointError, DataError
+from tiltrm.folders import replacing_file, write_whole
 
 ABOUT = "about.json"
 Arrays = dict[str, np.ndarray[Any, Any]]
@@ -35,7 +35,7 @@ class PartStore:
                     "model; name another folder with --store, or delete this one"
                 )
             if not owner.is_file():
-                _write(owner, json.dumps({"weights": weights}).encode())
+                write_whole(owner, json.dumps({"weights": weights}))
             self.folder = folder / _name(about)
             self.folder.mkdir(exist_ok=True)
         except (OSError, ValueError) as error:
@@ -48,7 +48,7 @@ class PartStore:
         """A small value that is made once and then kept: a budget, the size of a part."""
         path = self.folder / f"{name}.json"
         if not path.is_file():
-            _write(path, json.dumps(make()).encode())
+            write_whole(path, json.dumps(make()))
         return json.loads(path.read_text())
 
     def part(self, name: str, make: Callable[[], Arrays]) -> Arrays:
@@ -61,10 +61,8 @@ class PartStore:
             except (OSError, ValueError, EOFError, KeyError, BadZipFile):
                 path.unlink()  # damaged: made again
         made = make()
-        draft = path.with_suffix(".part")
-        with draft.open("wb") as target:
+        with replacing_file(path) as draft, draft.open("wb") as target:
             np.savez_compressed(target, **made)  # type: ignore[arg-type]
-        os.replace(draft, path)
         return made
 
     def has(self, name: str) -> bool:
@@ -75,9 +73,3 @@ class PartStore:
 def _name(about: Mapping[str, Any]) -> str:
     text = json.dumps(about, sort_keys=True)
     return hashlib.sha256(text.encode()).hexdigest()[:12]
-
-
-def _write(path: Path, content: bytes) -> None:
-    draft = path.with_suffix(".part")
-    draft.write_bytes(content)
-    os.replace(draft, path)
