@@ -160,7 +160,7 @@ def test_a_generator_that_fails_or_exits_is_an_answer(
     toy: TRM, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     errors: list[tuple[BaseException, int]] = [
-        (SettingsError("no such size"), 500), (ValueError("secret"), 500), (SystemExit(0), 503)
+        (SettingsError("no such size"), 422), (ValueError("secret"), 500), (SystemExit(0), 503)
     ]  # fmt: skip
     with serving(toy) as service, caplog.at_level(logging.CRITICAL):
         for error, expected in errors:

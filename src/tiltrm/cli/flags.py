@@ -90,6 +90,7 @@ def add_train(parser: argparse.ArgumentParser) -> None:
         "task), or a TOML file")  # fmt: skip
     add("--data", help="training puzzles with answers (the public set)")
     add("--val", help="validation puzzles (a tenth of the training puzzles)")
+    _add_max_bytes(parser)
     add("--out", type=Path, help="folder of the run (runs/TASK-PRESET)")
     add("--resume", action="store_true", help="go on from the saved state")
     add("--start", type=Path, metavar="FOLDER", help="begin with the weights of this model")

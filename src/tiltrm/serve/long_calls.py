@@ -10,7 +10,7 @@ from fastapi import Request
 from torch import Tensor
 
 from tiltrm.diagnose import SMALL, DiagnosisReport, diagnose
-from tiltrm.errors import PuzzleError, TiltrmError
+from tiltrm.errors import PuzzleError, SettingsError, TiltrmError
 from tiltrm.explore.batching import one_worker
 from tiltrm.serve.background import StoppedError
 from tiltrm.serve.handler import (
@@ -82,7 +82,7 @@ class LongCalls:
 
         self._generating += 1
         try:
-            puzzle, answer = await self._bounded(request, in_turn(), limits.generate_seconds)
+            puzzle, answer = await self._bounded(request, in_turn(), limits.generate_seconds, 422)
         finally:
             self._generating -= 1
         return {
@@ -91,10 +91,14 @@ class LongCalls:
         }  # fmt: skip
 
     @staticmethod
-    async def _bounded(request: Request, work: Coroutine[Any, Any, Value], seconds: float) -> Value:
+    async def _bounded(
+        request: Request, work: Coroutine[Any, Any, Value], seconds: float,
+        bad_input: int | None = None,
+    ) -> Value:  # fmt: skip
         """The value of a long call beside the engine; raises Refusal.
 
         It is cancelled when its client has gone, when its time is over, and when the server closes.
+        `bad_input` is the status of a SettingsError; 500 unless given.
         """
         running = asyncio.ensure_future(work)
         gone = asyncio.ensure_future(disconnected(request))
@@ -110,6 +114,8 @@ class LongCalls:
         except Exception as error:
             if isinstance(error, Refusal):
                 raise
+            if isinstance(error, SettingsError) and bad_input is not None:
+                raise Refusal(bad_input, str(error)) from None
             if not isinstance(error, TiltrmError):
                 LOG.exception("a call failed")
             raise failure(error) from None
