@@ -2,7 +2,7 @@
 VENV := .venv
 PIP := $(VENV)/bin/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
 
-.PHONY: solve serve site test check fuzz format docs notebooks release clean
+.PHONY: solve serve site test check fuzz kill format docs notebooks release clean
 
 solve: $(VENV)/core
 	$(VENV)/bin/tiltrm solve --watch
@@ -22,9 +22,13 @@ check: $(VENV)/dev
 	$(VENV)/bin/mypy
 	$(MAKE) test
 
-# FUZZ_EXAMPLES of each of five kinds; failing inputs are kept in tests/fuzz/corpus.
+# FUZZ_EXAMPLES of each of eight kinds; failing inputs are kept in tests/fuzz/corpus.
 fuzz: $(VENV)/dev
 	FUZZ_EXAMPLES=$${FUZZ_EXAMPLES:-4000} $(VENV)/bin/python -m pytest tests/fuzz -n 2
+
+# kill -9 over tune and the server: nothing that is stored is damaged, and results are the same.
+kill: $(VENV)/dev
+	$(VENV)/bin/python -m benchmarks.kill --trials 50
 
 format: $(VENV)/dev
 	$(VENV)/bin/ruff format .

@@ -11,8 +11,8 @@ import tiltrm
 ROOT = Path(tiltrm.__file__).parent
 ORDER = (  # a line imports from the lines above it and from its own folder
     ("errors", "statistics"),
-    ("checks", "records"),
-    ("settings", "tasks", "model", "device", "folders", "provenance"),
+    ("checks", "records", "folders"),
+    ("settings", "tasks", "model", "device", "provenance"),
     ("data", "kernels"),
     ("explore",),
     ("solving",),

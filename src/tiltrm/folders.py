@@ -42,22 +42,29 @@ def replacing(target: Path) -> Iterator[Path]:
         shutil.rmtree(fresh, ignore_errors=True)
 
 
-def write_whole(path: Path, text: str) -> None:
-    """Write a text file beside the old one, then replace that: a full disk destroys nothing.
+@contextmanager
+def replacing_file(path: Path) -> Iterator[Path]:
+    """A file to write beside `path`, which it replaces on exit: a full disk destroys nothing.
 
-    A device or a pipe is written directly.
+    A device or a pipe is written directly. Proved by tests/cli/test_faults.py.
     """
     if path.exists() and not path.is_file():
-        path.write_text(text, encoding="utf-8")
+        yield path
         return
     draft = path.with_name(f".{path.name}-{secrets.token_hex(4)}")
     try:
-        draft.write_text(text, encoding="utf-8")
+        yield draft
         if path.exists():
             shutil.copymode(path, draft)
         os.replace(draft, path)
     finally:
         draft.unlink(missing_ok=True)
+
+
+def write_whole(path: Path, text: str) -> None:
+    """Write a text file by `replacing_file`."""
+    with replacing_file(path) as draft:
+        draft.write_text(text, encoding="utf-8")
 
 
 @contextmanager

@@ -188,6 +188,28 @@ def test_a_writer_of_this_moment_is_not_disturbed(tmp_path: Path) -> None:
     assert len(list(tmp_path.iterdir())) == 1
 
 
+@pytest.mark.parametrize("jump", [1e9, -1e9])
+def test_a_clock_that_jumps_costs_no_shard(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, jump: float
+) -> None:
+    """Another process opens the store while a shard is written, with a clock years ahead."""
+    here, now, real = Store(tmp_path), store.time.time, store.flush
+    seen: list[Path] = []
+
+    def flush(path: Path) -> None:
+        if not seen:
+            seen.append(path)
+            monkeypatch.setattr(store.time, "time", lambda: now() + jump)
+            Store(tmp_path)
+            assert path.exists() == (jump < 0)
+        real(path)
+
+    monkeypatch.setattr(store, "flush", flush)
+    here.write(a_job(), COLUMNS, ABOUT)
+    assert here.has(a_job())
+    assert list(tmp_path.glob("*.part")) == []
+
+
 def test_missing_shards_are_asked_for(tmp_path: Path) -> None:
     with pytest.raises(DataError, match=f"expected the shard {a_job().key}"):
         Store(tmp_path).read([a_job()])

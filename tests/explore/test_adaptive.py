@@ -1,7 +1,7 @@
 """Adaptive solving: exact in any batch, exact in what it counts, and never silent."""
 
 import math
-from dataclasses import fields
+from dataclasses import fields, replace
 
 import pytest
 import torch
@@ -9,11 +9,12 @@ from torch import Tensor
 
 from tiltrm.errors import DeviceError, SettingsError
 from tiltrm.explore import running, search
+from tiltrm.explore.batches import Batch, StepResult
 from tiltrm.explore.cloud import Cloud, Context, StepInfo
 from tiltrm.explore.plan import Adaptive, Stage
 from tiltrm.explore.result import SearchResult, token_entropy
 from tiltrm.explore.running import solve_adaptively as solve
-from tiltrm.explore.search import UNDECIDED, Batch, StagedSearch, StepResult
+from tiltrm.explore.search import UNDECIDED, StagedSearch
 from tiltrm.explore.stopping import by_agreement, by_halting, by_rules
 from tiltrm.model.base import State, evaluations_per_step
 from tiltrm.model.trm import TRM, TRMConfig
@@ -112,6 +113,31 @@ def test_company_order_and_chunks_change_nothing(
     assert same(solve(model, tokens, rules, PLAN, seed=3), whole, everyone)
     assert same(solve(model, tokens, rules, PLAN, keys=keys), keyed, everyone)
     assert not torch.equal(solve(model, tokens, rules, PLAN, seed=4).confidence, whole.confidence)
+
+
+@pytest.mark.parametrize("particles", [1, 3])
+def test_a_step_may_be_taken_in_parts(
+    model: TRM, tokens: Tensor, monkeypatch: pytest.MonkeyPatch, particles: int
+) -> None:
+    """A server divides the steps of large clouds; the results stay the same, bit for bit."""
+    viewed_plan = replace(PLAN, symmetric_views=True)
+    views = plan_views(viewed_plan, Sudoku(2), model, torch.device("cpu"))
+    rules = {"halting": by_halting(model, middling(model, tokens))}
+    plain = solve(model, tokens, rules, PLAN, seed=3)
+    viewed = solve(model, tokens, rules, viewed_plan, views=views, seed=3)
+
+    def in_parts(self: StagedSearch, batch: Batch) -> StepResult:
+        opened = self.open(batch)
+        while opened.left:
+            before = opened.done
+            opened = self.propose(opened, particles)
+            assert 0 < opened.done - before <= particles
+        return self.finish(opened)
+
+    monkeypatch.setattr(StagedSearch, "advance", in_parts)
+    everyone = torch.arange(len(tokens))
+    assert same(solve(model, tokens, rules, PLAN, seed=3), plain, everyone)
+    assert same(solve(model, tokens, rules, viewed_plan, views=views, seed=3), viewed, everyone)
 
 
 def test_what_the_halting_head_says_is_the_same_alone(model: TRM) -> None:
@@ -380,7 +406,7 @@ def test_a_time_limit_gives_the_answers_so_far_as_undecided(
     model: TRM, tokens: Tensor, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Six puzzles share every step of 6 s, so each has spent 3 s after three of them."""
-    now = iter(range(0, 10_000, 6))
+    now = iter(range(0, 10_000, 2))  # between two looks; a step has three parts
     monkeypatch.setattr(search, "perf_counter", lambda: next(now))
     rules = {"halting": by_halting(model, NEVER)}
     found = solve(model, tokens, rules, PLAN, seconds=3.0)

@@ -1,5 +1,6 @@
 """Memory: chunks chosen from what there is, halved when it runs out."""
 
+import threading
 from pathlib import Path
 
 import pytest
@@ -8,7 +9,8 @@ from torch import Tensor
 
 from tiltrm.errors import DeviceError
 from tiltrm.explore import Exploration, batching, explore
-from tiltrm.explore.batching import chunk_size, in_chunks
+from tiltrm.explore.batching import chunk_size, in_chunks, one_worker
+from tiltrm.model.base import State
 from tiltrm.model.trm import TRM
 
 
@@ -101,3 +103,28 @@ def test_the_memory_of_a_container_counts(monkeypatch: pytest.MonkeyPatch, tmp_p
 def test_the_allocator_of_linux_is_understood() -> None:
     assert batching.out_of_memory(RuntimeError("DefaultCPUAllocator: can't allocate memory: you"))
     assert not batching.out_of_memory(RuntimeError("mat1 and mat2 shapes cannot be multiplied"))
+
+
+def test_one_worker_leaves_the_pool_alone(model: TRM, tokens: Tensor) -> None:
+    """A long call beside others computes in its own thread, with the same results."""
+    seen: set[str] = set()
+
+    class Watched(TRM):
+        def refine(self, inputs: Tensor, state: State) -> Tensor:
+            seen.add(threading.current_thread().name)
+            return super().refine(inputs, state)
+
+    watched = Watched(model.config)
+    watched.load_state_dict(model.state_dict())
+    before = torch.get_num_threads()
+    torch.set_num_threads(2)
+    try:
+        with one_worker():
+            alone = explore(watched, tokens, Exploration(particles=9, outer_steps=2))
+        assert seen == {threading.current_thread().name}
+        seen.clear()
+        shared = explore(watched, tokens, Exploration(particles=9, outer_steps=2))
+        assert threading.current_thread().name not in seen
+    finally:
+        torch.set_num_threads(before)
+    assert torch.equal(alone.answers, shared.answers)

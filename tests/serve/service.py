@@ -11,7 +11,7 @@ from typing import Any
 
 import torch
 
-from tiltrm.serve.requests import Limits
+from tiltrm.serve.limits import Limits
 from tiltrm.serve.server import Server, build
 
 JSON = {"Content-Type": "application/json"}

@@ -131,9 +131,10 @@ class Handler(BaseHTTPRequestHandler):
         if path.path == "/v1/models":
             self._json({"models": [{"name": f"made-up-{task}", "task": task} for task in SYMBOLS]})
         elif path.path == "/v1/settings":
+            from tiltrm.serve.limits import Limits
             from tiltrm.serve.requests import form_rows  # needs the extra [serve]
 
-            self._json({"methods": METHODS, "settings": form_rows()})
+            self._json({"methods": METHODS, "settings": form_rows(Limits())})
         elif path.path == "/v1/replay":
             from tiltrm.serve.recording import page
 

@@ -8,6 +8,7 @@ from pydantic import ValidationError
 
 from tiltrm.model.trm import TRM
 from tiltrm.serve import requests
+from tiltrm.serve.limits import Limits
 from tiltrm.serve.requests import SearchRequest, SolveRequest, form_rows, with_settings
 from tiltrm.settings import METHODS, TABLE, Setting
 
@@ -34,11 +35,11 @@ def test_a_new_row_is_a_new_key_and_a_new_field(monkeypatch: pytest.MonkeyPatch)
     row = Setting("warmth", float, 0.0, "an example", ("guided",), most=2.0, label="Warmth")
     monkeypatch.setitem(requests.SETTINGS, "warmth", row)
     body = with_settings(SearchRequest)
-    assert body.model_validate({"warmth": 1.5}).given() == {"warmth": 1.5}
+    assert body.model_validate({"warmth": 1.5, "puzzles": [""]}).given() == {"warmth": 1.5}
     for wrong in (-1.0, 3.0, "1", True):
         with pytest.raises(ValidationError):
-            body.model_validate({"warmth": wrong})
-    assert form_rows()[-1] == {
+            body.model_validate({"warmth": wrong, "puzzles": [""]})
+    assert form_rows(Limits())[-1] == {
         "name": "warmth", "kind": "float", "least": 0.0, "most": 2.0, "choices": (),
         "label": "Warmth", "help": "an example", "methods": ["guided"],
     }  # fmt: skip

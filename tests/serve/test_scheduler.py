@@ -6,11 +6,26 @@ from typing import Any
 import pytest
 import torch
 
+from tiltrm.explore.running import run_search
+from tiltrm.model.base import State
 from tiltrm.model.trm import TRM
+from tiltrm.serve.quotas import REMEMBERED, RecentService
 from tiltrm.serve.runner import BatchRunner, PendingPuzzle, PendingRequest
-from tiltrm.serve.scheduler import SharedSearch, WaitingBatch, load_model, shared_search
+from tiltrm.serve.scheduler import (
+    FIRST_ROWS,
+    LoadedModel,
+    Scheduler,
+    SharedSearch,
+    WaitingBatch,
+    load_model,
+    shared_search,
+)
+from tiltrm.solving import build_search, solve_texts
 from tiltrm.tasks import Sudoku
 
+from .service import serving
+
+PUZZLE = "1...3..2.1....2."
 TASK, CPU = Sudoku(2), torch.device("cpu")
 LONG, SHORT = 12, 3  # outer steps
 
@@ -20,7 +35,7 @@ class CountedRunner:
 
     def __init__(self, searches: dict[str, SharedSearch], monkeypatch: pytest.MonkeyPatch) -> None:
         self.searches, self.steps = searches, Counter[str]()
-        self.runner = BatchRunner(CPU, lambda: None)
+        self.runner = BatchRunner(CPU, lambda _: None, turn_seconds=1e9)
         names = {shared: name for name, shared in searches.items()}
         take = self.runner.scheduler.take
 
@@ -48,7 +63,7 @@ class CountedRunner:
 @pytest.fixture(params=["two models", "one model"])
 def counted(request: Any, toy: TRM, monkeypatch: pytest.MonkeyPatch) -> CountedRunner:
     """An old client with a long puzzle of eight trajectories, and a new one with short puzzles."""
-    models = [load_model(name, toy, TASK, CPU, 1) for name in ("first", "second")]
+    models = [load_model(name, toy, TASK, CPU, 2) for name in ("first", "second")]
     if request.param == "one model":
         models = [models[0]] * 2
     sizes: tuple[dict[str, object], ...] = (
@@ -93,3 +108,171 @@ def test_a_short_puzzle_waits_for_one_long_step_at_most(counted: CountedRunner) 
         while request.outcomes == [None]:
             counted.runner.step()
         assert counted.steps["old"] - before <= 1
+
+
+class CountingModel(TRM):
+    """Counts the trajectories of its inner updates by the width of their clouds."""
+
+    def __init__(self, toy: TRM) -> None:
+        super().__init__(toy.config)
+        self.load_state_dict(toy.state_dict())
+        self.eval().requires_grad_(False)
+        self.task = toy.task
+        self.calls: list[int] = []
+
+    def refine(self, inputs: torch.Tensor, state: State) -> torch.Tensor:
+        self.calls.append(state.answer.shape[:-2].numel())
+        return super().refine(inputs, state)
+
+
+def test_a_small_request_waits_for_no_whole_step_of_a_huge_cloud(
+    toy: TRM, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It gets its turns inside the first step of 200 particles."""
+    model = CountingModel(toy)
+    loaded = load_model("toy", model, TASK, CPU, 1)
+    runner = BatchRunner(CPU, lambda _: None, turn_seconds=1e-6)
+    note = runner.scheduler.note
+    monkeypatch.setattr(runner.scheduler, "note", lambda _: note(1.0))  # turns of equal length
+
+    def add(**settings: Any) -> PendingRequest:
+        shared = shared_search(loaded, None, tuple(sorted(settings.items())))
+        request = PendingRequest(1, lambda: None)
+        puzzle = PendingPuzzle(shared, TASK.encode(PUZZLE), 0, request, 0, lambda f, r, _: f)
+        runner.add([puzzle])
+        return request
+
+    with torch.inference_mode():
+        huge = add(method="guided", particles=200, outer_steps=2)
+        runner.step()  # before anything is timed, a few trajectories
+        assert max(model.calls) <= FIRST_ROWS
+        small = add(method="deterministic", outer_steps=SHORT)
+        model.calls.clear()
+        while small.outcomes == [None]:
+            runner.step()
+        assert sum(model.calls) <= 2 * model.inner_steps * (SHORT + 1)  # of both
+        assert huge.outcomes == [None]
+        while huge.outcomes == [None]:
+            runner.step()
+    alone = run_search(
+        build_search(model, TASK, method="guided", particles=200, outer_steps=2),
+        TASK.encode(PUZZLE)[None],
+    )
+    found = huge.outcomes[0]
+    assert torch.equal(found.answers, alone.answers)
+    assert torch.equal(found.confidence, alone.confidence)
+
+
+def test_a_huge_cloud_is_not_starved_by_small_requests(
+    toy: TRM, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    loaded = load_model("toy", toy, TASK, CPU, 1)
+    runner = BatchRunner(CPU, lambda _: None, turn_seconds=1e-6)
+    note = runner.scheduler.note
+    monkeypatch.setattr(runner.scheduler, "note", lambda _: note(1.0))
+    huge = shared_search(loaded, None, (("method", "guided"), ("outer_steps", 2), ("particles", 9)))
+    small = shared_search(loaded, None, (("method", "deterministic"), ("outer_steps", 1)))
+    request = PendingRequest(1, lambda: None)
+    tokens = TASK.encode(PUZZLE)
+    with torch.inference_mode():
+        runner.add([PendingPuzzle(huge, tokens, 0, request, 0, lambda *_: "done")])
+        for _ in range(2 * 2 * 9):
+            other = PendingRequest(1, lambda: None)
+            runner.add([PendingPuzzle(small, tokens, 0, other, 0, lambda *_: "done")])
+            runner.step()
+    assert request.outcomes == ["done"]
+
+
+def test_turns_grow_and_shrink_with_their_time(toy: TRM) -> None:
+    scheduler = Scheduler(1 << 30, 0.25)
+    loaded = LoadedModel("toy", toy, TASK, rows=100, trajectory_bytes=1, threads=2)
+    assert scheduler.rows(loaded) == 2 * FIRST_ROWS
+    scheduler.time_rows(loaded, 8, 0.05)  # short: twice as many, at most
+    assert scheduler.rows(loaded) == 16
+    scheduler.time_rows(loaded, 1, 0.2)  # a small turn tells little
+    assert scheduler.rows(loaded) == 16
+    scheduler.time_rows(loaded, 16, 1.0)  # four times too long
+    assert scheduler.rows(loaded) == 4
+    scheduler.time_rows(loaded, 4, 1e9)
+    assert scheduler.rows(loaded) == 2  # one for each thread
+    for _ in range(9):
+        scheduler.time_rows(loaded, scheduler.rows(loaded), 1e-6)
+    assert scheduler.rows(loaded) == 100
+    scheduler.limit_rows(loaded, 3)  # memory ran out
+    assert scheduler.rows(loaded) == 3
+
+
+def test_a_cloud_is_cut_over_http(toy: TRM) -> None:
+    body = {"puzzles": [PUZZLE], "method": "guided", "particles": 40, "outer_steps": 3}
+    with serving(toy, turn_seconds=1e-6) as service:
+        status, _, found = service.ask("/v1/solve", body)
+        assert status == 200
+        assert service.engine.counts.batches > 3 * 40 / (2 * FIRST_ROWS)
+    (alone,) = solve_texts(toy, [PUZZLE], method="guided", particles=40, outer_steps=3)
+    assert found["results"][0]["answer"] == alone.answer
+    assert found["results"][0]["confidence"] == alone.confidence
+
+
+def test_a_small_request_is_not_behind_the_puzzles_of_a_large_one(toy: TRM) -> None:
+    """One turn takes one puzzle here, and 60 puzzles of the large request have had none yet."""
+    loaded = load_model("toy", toy, TASK, CPU, 1)
+    runner = BatchRunner(CPU, lambda _: None, turn_seconds=1e-6)
+    settings = (("method", "deterministic"), ("outer_steps", 4))
+    shared, tokens = shared_search(loaded, None, settings), TASK.encode(PUZZLE)
+
+    def request(puzzles: int, client: str) -> PendingRequest:
+        made = PendingRequest(puzzles, lambda: None, client)
+        runner.add([
+            PendingPuzzle(shared, tokens, 0, made, index, lambda *_: "done")
+            for index in range(puzzles)
+        ])  # fmt: skip
+        return made
+
+    with torch.inference_mode():
+        large = request(70, "a")
+        for _ in range(10):
+            runner.step()
+        small = request(1, "a")
+        turns = 0
+        while small.outcomes == [None]:
+            runner.step()
+            turns += 1
+        assert turns <= 2 * 4 + 1
+        while None in large.outcomes:
+            runner.step()
+    assert large.outcomes == ["done"] * 70
+
+
+def test_clients_share_the_time_whatever_the_number_of_their_requests() -> None:
+    now = [0.0]
+    service = RecentService(lambda: now[0])
+    service.add("busy", 5.0)
+    service.add("light", 0.4)
+    assert (service.level("busy"), service.level("light"), service.level("new")) == (5, 0, 0)
+    now[0] = 10.0
+    assert service.level("busy") == 1  # 5 / e
+    now[0] = -10.0  # a clock that goes back
+    assert service.level("busy") == 5
+    for number in range(REMEMBERED + 3000):
+        service.add(str(number), 0.001)
+    assert len(service._given) <= REMEMBERED + 1
+
+
+def test_a_client_with_many_requests_is_behind_one_with_few(toy: TRM) -> None:
+    loaded = load_model("toy", toy, TASK, CPU, 1)
+    runner = BatchRunner(CPU, lambda _: None, turn_seconds=1e-6)
+    runner._service.add("many", 3.0)
+    shared = shared_search(loaded, None, (("method", "deterministic"), ("outer_steps", 4)))
+    ended: list[str] = []
+
+    def add(client: str) -> None:
+        request = PendingRequest(1, lambda: ended.append(client), client)
+        runner.add([PendingPuzzle(shared, TASK.encode(PUZZLE), 0, request, 0, lambda *_: "done")])
+
+    with torch.inference_mode():
+        for _ in range(20):
+            add("many")
+        add("few")
+        while "few" not in ended:
+            runner.step()
+    assert len(ended) <= 4

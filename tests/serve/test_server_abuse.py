@@ -11,7 +11,7 @@ import torch
 from tiltrm.errors import SettingsError
 from tiltrm.model.trm import TRM
 from tiltrm.serve.guard import ACCESS, own_names
-from tiltrm.serve.runner import MOST_RUNNING
+from tiltrm.serve.limits import MOST_RUNNING
 from tiltrm.serve.scheduler import CHEAPEST, OLDEST, Scheduler
 from tiltrm.serve.server import build
 from tiltrm.solving import PuzzleRecord
@@ -136,7 +136,7 @@ def test_a_dead_engine_is_not_healthy(toy: TRM, monkeypatch: pytest.MonkeyPatch)
 
 def test_turns_share_the_time_not_the_steps() -> None:
     """A step of 2 s for the oldest batch is followed by 2 s of the cheapest ones' steps."""
-    scheduler = Scheduler(1 << 30)
+    scheduler = Scheduler(1 << 30, 0.25)
     scheduler._turn = OLDEST
     scheduler.note(2.0)
     assert scheduler._time[OLDEST] == 2.0

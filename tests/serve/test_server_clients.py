@@ -3,7 +3,6 @@
 import json
 import logging
 import socket
-import threading
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -20,12 +19,13 @@ pytest.importorskip("prometheus_client", reason="the extra [serve] is not instal
 from tiltrm.errors import SettingsError
 from tiltrm.explore.plan import Adaptive, Stage
 from tiltrm.model.trm import TRM
-from tiltrm.serve import handler, runner
+from tiltrm.serve import long_calls
 from tiltrm.serve.engine import Engine
 from tiltrm.serve.guard import own_names
 from tiltrm.serve.handler import RequestHandler
+from tiltrm.serve.limits import Limits
 from tiltrm.serve.recording import Recording
-from tiltrm.serve.requests import Limits, Refusal
+from tiltrm.serve.requests import Refusal
 from tiltrm.serve.scheduler import LoadedModel, shared_search
 from tiltrm.serve.server import IdleTimeoutProtocol
 from tiltrm.solving import solve_texts
@@ -140,9 +140,8 @@ def test_a_disconnected_stream_drops_its_puzzles(toy: TRM) -> None:
 def test_a_disconnect_before_the_first_step_frees_the_place(
     toy: TRM, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setitem(runner.MOST_RUNNING, "cpu", 1)
     body = {"puzzles": [PUZZLE], **SLOW}
-    with serving(toy, queue=2) as service, service.raw(request_of(body)):
+    with serving(toy, queue=2, running=1) as service, service.raw(request_of(body)):
         service.until(held=1)
         with service.raw(request_of(body)):
             service.until(held=2)
@@ -167,7 +166,7 @@ def test_seconds_are_shares_of_the_time_that_passed(service: Service) -> None:
 
 
 def test_a_task_finds_its_model_among_several(toy: TRM) -> None:
-    engine = Engine(torch.device("cpu"), 1)
+    engine = Engine(torch.device("cpu"), Limits(queue=1))
     other: Any = SimpleNamespace(cells=81, vocabulary=11, task="sudoku")
     models = [
         LoadedModel("first", other, SUDOKU, 1, 1), LoadedModel("second", toy, TASK, 1, 1)
@@ -188,43 +187,6 @@ def test_a_stream_shows_the_heaviest_particles(service: Service) -> None:
         assert shown == sorted(frame["weights"], reverse=True)[:6]
 
 
-class Endless:
-    """A diagnosis that only ends where `progress` ends it."""
-
-    def __init__(self) -> None:
-        self.begun, self.ended = threading.Event(), threading.Event()
-        self.daemon = False
-
-    def __call__(self, *_: Any, progress: Any, **__: Any) -> None:
-        self.daemon = threading.current_thread().daemon
-        self.begun.set()
-        try:
-            while True:
-                progress(0, 1)
-                time.sleep(0.005)
-        finally:
-            self.ended.set()
-
-
-def test_a_diagnosis_ends_with_its_client_and_its_time(
-    toy: TRM, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    body = {"puzzles": [PUZZLE], "task": "sudoku4"}
-    with serving(toy) as service:
-        endless = Endless()
-        monkeypatch.setattr(handler, "diagnose", endless)
-        with service.raw(request_of(body).replace(b"/v1/solve", b"/v1/diagnose")):
-            assert endless.begun.wait(10)
-            assert service.ask("/v1/diagnose", body)[0] == 429
-        assert endless.ended.wait(10)
-        assert endless.daemon  # else the process would wait for it at its end
-        monkeypatch.undo()
-        assert service.ask("/v1/diagnose", body)[0] == 200
-    with serving(toy, seconds=0.3) as service:
-        monkeypatch.setattr(handler, "diagnose", endless)
-        assert service.ask("/v1/diagnose", body)[0] == 504
-
-
 @pytest.mark.parametrize(
     ("error", "said"),
     [(SettingsError("a sentence for users"), "a sentence for users"),
@@ -237,7 +199,7 @@ def test_a_diagnosis_that_fails_says_so_and_frees_its_place(
         raise error
 
     body = {"puzzles": [PUZZLE], "task": "sudoku4"}
-    monkeypatch.setattr(handler, "diagnose", fail)
+    monkeypatch.setattr(long_calls, "diagnose", fail)
     for _ in range(2):
         status, _, found = service.ask("/v1/diagnose", body)
         assert (status, found) == (500, {"error": said})

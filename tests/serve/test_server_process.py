@@ -4,8 +4,10 @@ import http.client
 import json
 import re
 import signal
+import socket
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
@@ -18,7 +20,9 @@ from tiltrm.cli import main
 from tiltrm.model import save
 from tiltrm.model.trm import TRM
 from tiltrm.solving import solve_texts
-from tiltrm.tasks import Sudoku
+from tiltrm.tasks import SUDOKU, Sudoku
+
+from .service import request_of
 
 TASK = Sudoku(2)
 TEXTS = [TASK.decode(TASK.generate(seed)[0]) for seed in range(12)]
@@ -107,6 +111,23 @@ def test_a_second_signal_ends_it_in_the_middle_of_a_step(folder: str) -> None:
         assert said.startswith("closing after ")
         assert said.endswith("a second signal ends it at once\n")
         assert running.stderr.read() == ""
+
+
+@pytest.mark.parametrize("leaves", [False, True])
+def test_sigterm_during_a_diagnosis_ends_cleanly(leaves: bool) -> None:
+    """With the bundled model, whose steps are long, whether its client waits or has gone."""
+    puzzle = SUDOKU.decode(SUDOKU.generate(0)[0])
+    text = request_of({"puzzles": [puzzle] * 8}).replace(b"/v1/solve", b"/v1/diagnose")
+    with process("sudoku-extreme") as (running, port):
+        with socket.create_connection(("127.0.0.1", port)) as line:
+            line.sendall(text)
+            time.sleep(1.0)
+            if leaves:
+                line.close()
+            running.send_signal(signal.SIGTERM)
+            assert running.wait(10) == 0  # not -6, an abort of the computing thread
+        assert running.stderr is not None
+        assert "terminate called" not in running.stderr.read()
 
 
 def test_kill_and_restart_is_clean(folder: str, toy: TRM) -> None:

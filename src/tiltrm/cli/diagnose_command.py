@@ -3,10 +3,13 @@
 import argparse
 from pathlib import Path
 
+from tiltrm.cli import forecast
+from tiltrm.cli.forecast import say_if_long, seconds_per_evaluation
 from tiltrm.cli.progress import Bar
 from tiltrm.data import read
 from tiltrm.device import choose
 from tiltrm.diagnose import SMALL, DiagnosisReport, diagnose
+from tiltrm.diagnose.diagnosis import planned_evaluations
 from tiltrm.errors import DataError, SettingsError
 from tiltrm.folders import write_whole
 from tiltrm.model import load
@@ -36,6 +39,11 @@ def run(arguments: argparse.Namespace) -> int:
     labels = puzzles.labels() if arguments.labels else None
     if arguments.out is not None:
         make_folder(arguments.out)  # now, since the diagnosis takes its time
+    evaluations = planned_evaluations(model, len(puzzles), settings)
+    if evaluations > forecast.CERTAINLY_SHORT:
+        seconds = evaluations * seconds_per_evaluation(model, puzzles.questions)
+        said = f"{len(puzzles):,} puzzles and {evaluations:,} evaluations"
+        say_if_long("diagnose", said, seconds, "--puzzles N takes fewer")
     with Bar("diagnosing", 100) as bar:
         report = diagnose(
             model, puzzles.questions, labels, task=task, guides=guides, settings=settings,

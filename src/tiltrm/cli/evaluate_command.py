@@ -9,10 +9,8 @@ from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
-import torch
-
 from tiltrm.cli.flags import FOLDS, USUALLY_EVALUATED
-from tiltrm.cli.forecast import CERTAINLY_SHORT, PROBED, say_if_long, seconds_per_evaluation
+from tiltrm.cli.job_forecast import say_if_jobs_are_long
 from tiltrm.cli.progress import Bar
 from tiltrm.cli.values import parse_assignment
 from tiltrm.device import choose
@@ -29,7 +27,6 @@ from tiltrm.evaluate import (
     summarise,
 )
 from tiltrm.evaluate import run as compute
-from tiltrm.evaluate.estimate import CostEstimator, total
 from tiltrm.evaluate.options import NAMES, PLANNED, RULES, settable, tuned_settings
 from tiltrm.evaluate.reliability import reliabilities, reliability_table
 from tiltrm.evaluate.run import Progress
@@ -68,7 +65,10 @@ def run(arguments: argparse.Namespace) -> int:
             )
         target = eval_target(arguments.model, arguments.data, split, arguments.task)
         todo = _jobs(arguments, asked, target)
-        _forecast(arguments, store.missing(todo), target)
+        if arguments.ray is None:
+            advice = "--limit N takes fewer puzzles"
+            missing = store.missing(todo)
+            say_if_jobs_are_long("evaluate", missing, [target], arguments.device, advice)
         with Bar("evaluating", len(todo), unit="jobs") as bar:
             compute_jobs(arguments, todo, store, lambda done, of: bar(len(todo) - of + done))
         shards = store.read(todo, target.puzzles)
@@ -81,20 +81,6 @@ def run(arguments: argparse.Namespace) -> int:
     else:
         print(f"{words(shards)}\n\n{reliability_table(found)}")
     return 0
-
-
-def _forecast(arguments: argparse.Namespace, missing: list[Job], target: EvalTarget) -> None:
-    """Say to stderr what a long run will cost on this machine."""
-    if arguments.ray is not None or not missing:
-        return
-    cost = total(map(CostEstimator([target]).of, missing))
-    if cost.evaluations < CERTAINLY_SHORT:
-        return
-    model = load(target.model, device=choose(arguments.device))
-    sample = torch.zeros(PROBED, model.cells, dtype=torch.uint8)
-    seconds = cost.evaluations * seconds_per_evaluation(model, sample)
-    said = f"{cost.jobs:,} jobs and about {cost.evaluations:,.0f} evaluations"
-    say_if_long("evaluate", said, seconds, "--limit N takes fewer puzzles")
 
 
 def compute_jobs(

@@ -92,6 +92,7 @@ def add_train(parser: argparse.ArgumentParser) -> None:
         "task), or a TOML file")  # fmt: skip
     add("--data", help="training puzzles with answers (the public set)")
     add("--val", help="validation puzzles (a tenth of the training puzzles)")
+    _add_max_bytes(parser)
     add("--out", type=Path, help="folder of the run (runs/TASK-PRESET)")
     add("--resume", action="store_true", help="go on from the saved state")
     add("--start", type=Path, metavar="FOLDER", help="begin with the weights of this model")
@@ -162,6 +163,8 @@ def add_serve(parser: argparse.ArgumentParser) -> None:
         "GET /v1/limits, e.g. work=100000; again for others")  # fmt: skip
     add("--name", action="append", default=[], metavar="HOST", help="a further host name that it "
         "answers to, e.g. that of a proxy")  # fmt: skip
+    add("--client-header", metavar="NAME", help="the header in which a proxy names the client, "
+        "e.g. X-Real-IP; quotas are by address without it")  # fmt: skip
     add("--log", action="store_true", help="log every request to stderr, a JSON object a line")
     _add_device(parser)
 

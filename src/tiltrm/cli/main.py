@@ -136,6 +136,15 @@ def main(argv: Sequence[str] | None = None) -> int:
         )
         _drop_output()
         return BAD_INPUT
+    except (MemoryError, RuntimeError) as error:
+        if not _out_of_memory(error):
+            raise
+        _say(
+            arguments,
+            "expected to fit in memory, got no more of it; take a smaller batch, fewer particles "
+            "or puzzles, or a machine with more memory",
+        )
+        return BAD_INPUT
     except KeyboardInterrupt:
         _say(arguments, "interrupted")
         return INTERRUPTED
@@ -148,6 +157,15 @@ def _refuse_moved(argv: Sequence[str]) -> None:
             f"expected a command, got {argv[0]}, which is part of another one; write tiltrm {now}, "
             "which stores its result unless --dry-run is given"
         )
+
+
+def _out_of_memory(error: BaseException) -> bool:
+    """Whether memory ran out; torch has errors of its own for that."""
+    if isinstance(error, MemoryError) or "torch" not in sys.modules:
+        return isinstance(error, MemoryError)
+    from tiltrm.explore.batching import out_of_memory
+
+    return out_of_memory(error)
 
 
 def _run(run: Callable[[argparse.Namespace], int], arguments: argparse.Namespace) -> int:

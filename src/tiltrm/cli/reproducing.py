@@ -9,6 +9,7 @@ from itertools import accumulate
 from typing import Any
 
 from tiltrm.cli.evaluate_command import compute_jobs
+from tiltrm.cli.job_forecast import say_if_jobs_are_long
 from tiltrm.cli.progress import Bar
 from tiltrm.cli.reproduce_command import DATA, MODEL
 from tiltrm.errors import DataError, SettingsError
@@ -132,6 +133,10 @@ def _compute(
 ) -> None:
     """Print what is missing, and compute it."""
     missing, costs = _announce(jobs, results)
+    if arguments.ray is None:
+        advice = "it may be stopped, and the same command goes on; --quick takes less"
+        targets = list(results.targets.values())
+        say_if_jobs_are_long("reproduce", missing, targets, arguments.device, advice)
     reached = [0.0, *accumulate(costs)]
     with Bar("computing", max(1, int(reached[-1]))) as bar:
 

@@ -24,7 +24,8 @@ LONGEST = 1_000_000  # seconds of a request
 def run(arguments: argparse.Namespace) -> int:
     """Serve until a signal."""
     with needs_extra("serve", "serve"):
-        from tiltrm.serve import requests, server
+        from tiltrm.serve import server
+        from tiltrm.serve.limits import Limits
     if arguments.queue < 1:
         raise SettingsError(f"--queue must be at least 1 puzzle, got {arguments.queue}")
     if not 0 < arguments.timeout < LONGEST:
@@ -39,12 +40,14 @@ def run(arguments: argparse.Namespace) -> int:
     }
     given = {"queue": arguments.queue, "seconds": arguments.timeout}
     given |= dict(parse_assignment(text) for text in arguments.limit)
-    bounds = build_record(requests.Limits, given)
+    bounds = build_record(Limits, given)
     for name, value in asdict(bounds).items():
-        require_number(name, value, LONGEST * 1e6, 1e-3)
+        if value is not None:
+            require_number(name, value, LONGEST * 1e6, 1e-3)
     made, listener = server.build(
         models, device, host=arguments.host, port=arguments.port, token=token,
         limits=bounds, task=arguments.task, names=arguments.name,
+        client_header=arguments.client_header,
     )  # fmt: skip
     if arguments.log:
         logging.basicConfig(format="%(message)s", stream=sys.stderr)

@@ -14,6 +14,7 @@ from typing import Any
 
 import torch
 
+from tiltrm.cli.forecast import say_if_long
 from tiltrm.cli.values import parse_assignment
 from tiltrm.data import Puzzles, read, splits
 from tiltrm.errors import DataError, SettingsError
@@ -27,6 +28,7 @@ from tiltrm.train.settings import TrainSettings, load_preset
 from tiltrm.train.trainer import Trainer
 from tiltrm.train.validation import ValidationReport
 
+PROBED_STEPS = 5  # after which a run says how long it will take
 HELD_OUT = 10  # without --val, every tenth training puzzle is kept for validation
 
 
@@ -48,8 +50,9 @@ def _run(arguments: argparse.Namespace, trainer: Trainer, over: Callable[[], boo
     resumed = arguments.resume and trainer.resume()
     if arguments.start is not None and not resumed:
         trainer.begin_with(arguments.start)
+    forecast = _Forecast(trainer)
     with _caught() as signals:
-        report = trainer.run(stop=lambda: bool(signals) or over())
+        report = trainer.run(stop=lambda: forecast.note() or bool(signals) or over())
     distributed.leave()
     if trainer.world.is_leader:
         if arguments.json:
@@ -57,6 +60,31 @@ def _run(arguments: argparse.Namespace, trainer: Trainer, over: Callable[[], boo
         else:
             print(_summary(trainer, report))
     return 128 + signals[0] if signals and trainer.clock.progress < 1.0 else 0
+
+
+class _Forecast:
+    """Says once, after a few steps, how long a run will take if that is more than some minutes."""
+
+    def __init__(self, trainer: Trainer) -> None:
+        self.trainer, self.begun = trainer, time.monotonic()
+        self.first = trainer.clock.step
+        self.said = not trainer.world.is_leader
+
+    def note(self) -> bool:
+        """Called after every step; always False, which stops nothing."""
+        clock, settings = self.trainer.clock, self.trainer.settings
+        done = clock.step - self.first
+        if self.said or done < PROBED_STEPS:
+            return False
+        self.said = True
+        if settings.minutes > 0:
+            seconds, work = 60.0 * settings.minutes - clock.seconds, f"{settings.minutes:g} minutes"
+        else:
+            left = settings.steps - clock.step
+            seconds = left * (time.monotonic() - self.begun) / done
+            work = f"{settings.steps:,} steps"
+        say_if_long("train", f"plans {work}", seconds, "it may be stopped, and --resume goes on")
+        return False
 
 
 def _result(trainer: Trainer, report: ValidationReport) -> dict[str, Any]:
@@ -142,9 +170,10 @@ def _puzzles(arguments: argparse.Namespace) -> tuple[Puzzles, Puzzles]:
     if not source:
         raise SettingsError(f"there is no public set for {arguments.task}; give --data")
 
-    train = read(source, task, default="train")
+    most = arguments.max_bytes
+    train = read(source, task, default="train", max_bytes=most)
     if arguments.val:
-        return train, read(arguments.val, task, default="val")
+        return train, read(arguments.val, task, default="val", max_bytes=most)
     if len(train) < 2:
         raise DataError(f"{source}: expected two puzzles or more, got one; give --val as well")
     held_out, *kept = splits.folds(len(train), min(HELD_OUT, len(train)))

@@ -63,8 +63,7 @@ def diagnose(
     guides = dict(guides or {"halting": halting(model)})
     stability = Stability(model, sorted({*noises, settings.noise}), rollouts=ROLLOUTS)
     places = torch.linspace(0, len(tokens) - 1, min(rooted, len(tokens))).long().unique().tolist()
-    per_probe = 2 * stability.cost() + settings.outer_steps * evaluations_per_step(model)
-    per_step = settings.particles * evaluations_per_step(model)
+    per_probe, per_step = _unit_costs(model, stability, settings)
     total = len(places) * per_probe + len(tokens) * settings.outer_steps * per_step
     tick = progress or (lambda done, of: None)
 
@@ -93,6 +92,24 @@ def diagnose(
     return _report(statistics, stability, settings, total, next(iter(guides)))
 
 
+def planned_evaluations(
+    model: RecursiveModel, puzzles: int, settings: Exploration, noises: Sequence[float] = NOISES,
+    rooted: int = ROOTED,
+) -> int:  # fmt: skip
+    """The evaluations that `diagnose` takes for so many puzzles."""
+    stability = Stability(model, sorted({*noises, settings.noise}), rollouts=ROLLOUTS)
+    per_probe, per_step = _unit_costs(model, stability, settings)
+    return min(rooted, puzzles) * per_probe + puzzles * settings.outer_steps * per_step
+
+
+def _unit_costs(
+    model: RecursiveModel, stability: Stability, settings: Exploration
+) -> tuple[int, int]:
+    """Evaluations of the probes of one puzzle, and of one outer step of its cloud."""
+    per_probe = 2 * stability.cost() + settings.outer_steps * evaluations_per_step(model)
+    return per_probe, settings.particles * evaluations_per_step(model)
+
+
 def _check(settings: Exploration) -> None:
     if settings.particles < 3 or settings.noise <= 0 or settings.beta <= 0:
         raise SettingsError(
@@ -110,7 +127,7 @@ def _probe_all(
         yield from map(work, puzzles)
         return
     with one_thread_each() as threads:
-        yield from workers(threads).map(work, puzzles)
+        yield from (map if threads == 1 else workers(threads).map)(work, puzzles)
 
 
 @torch.no_grad()

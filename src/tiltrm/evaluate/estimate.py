@@ -43,6 +43,12 @@ def total(costs: Iterable[Cost]) -> Cost:
     )
 
 
+def seconds_at(cost: Cost, flops: float) -> float:
+    """The seconds of a cost on a machine that reaches so many operations a second."""
+    overhead = JOB_SECONDS * cost.jobs
+    return overhead + (cost.seconds - overhead) * H200_FLOPS / flops
+
+
 class CostEstimator:
     """Estimated costs of jobs on these targets."""
 

@@ -211,11 +211,12 @@ class Store:
     def _put(self, shard: Shard, suffix: str) -> None:
         target = self._path(shard.job.key, suffix)
         draft = self.folder / f"{shard.job.key}.{secrets.token_hex(4)}{PART}"
+        content = encode(shard, suffix)
         try:
-            draft.write_bytes(encode(shard, suffix))
-            flush(draft)
-            os.replace(draft, target)
-            flush(self.folder)
+            try:
+                self._replace(target, draft, content)
+            except FileNotFoundError:  # cleared by a process whose clock is hours ahead
+                self._replace(target, draft, content)
         except OSError as error:
             raise DataError(
                 f"{target}: expected to write a shard, got: {error.strerror}; make room there and "
@@ -223,6 +224,12 @@ class Store:
             ) from error
         finally:
             draft.unlink(missing_ok=True)
+
+    def _replace(self, target: Path, draft: Path, content: bytes) -> None:
+        draft.write_bytes(content)
+        flush(draft)
+        os.replace(draft, target)
+        flush(self.folder)
 
     def _clear(self) -> None:
         """Remove half-written files of killed processes, but not those being written right now."""

@@ -7,12 +7,13 @@ import torch
 from torch import Tensor
 
 from tiltrm.checks import require_whole
+from tiltrm.explore.batches import Batch
 from tiltrm.explore.batching import chunk_size, in_chunks, single_threaded
 from tiltrm.explore.cloud import make_problem
 from tiltrm.explore.guides import Score
 from tiltrm.explore.inputs import checked_inputs, device_of
 from tiltrm.explore.result import Recorder, Result, conclude, join
-from tiltrm.explore.search import Batch, Progress, Watch, fixed_search
+from tiltrm.explore.search import Progress, Watch, fixed_search
 from tiltrm.explore.weights import require_weight
 from tiltrm.model.base import RecursiveModel
 from tiltrm.settings import Exploration

@@ -69,6 +69,7 @@ class _Threads:
     lock = threading.Lock()
     users = 0
     before = 1
+    own = threading.local()  # `alone`: whether a thread is inside `one_worker`
 
 
 @contextmanager
@@ -85,11 +86,29 @@ def one_thread_each() -> Iterator[int]:
         threads = _Threads.before
         torch.set_num_threads(1)
     try:
-        yield threads
+        yield 1 if _alone() else threads
     finally:
         with _Threads.lock:
             _Threads.users -= 1
             torch.set_num_threads(threads)
+
+
+@contextmanager
+def one_worker() -> Iterator[None]:
+    """Let this thread do its own work, beside the worker threads and not in them.
+
+    A long computation inside does not keep the worker threads from other callers.
+    Proved by tests/explore/test_batching.py::test_one_worker_leaves_the_pool_alone.
+    """
+    _Threads.own.alone = True
+    try:
+        yield
+    finally:
+        _Threads.own.alone = False
+
+
+def _alone() -> bool:
+    return getattr(_Threads.own, "alone", False)
 
 
 def single_threaded(device: torch.device) -> AbstractContextManager[int]:
@@ -99,7 +118,7 @@ def single_threaded(device: torch.device) -> AbstractContextManager[int]:
 
 def worker_threads() -> int:
     """The workers that `one_thread_each` yielded, if one is open; else 1."""
-    return _Threads.before if _Threads.users else 1
+    return _Threads.before if _Threads.users and not _alone() else 1
 
 
 @lru_cache(maxsize=1)

@@ -8,21 +8,14 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from tiltrm.explore.batches import Batch, Finished, StepResult
 from tiltrm.explore.batching import chunk_size, out_of_memory, single_threaded, too_small
 from tiltrm.explore.cloud import make_problem
 from tiltrm.explore.guides import Score
 from tiltrm.explore.inputs import checked_inputs, device_of
 from tiltrm.explore.plan import Adaptive
 from tiltrm.explore.result import SearchResult
-from tiltrm.explore.search import (
-    Batch,
-    Finished,
-    Progress,
-    StagedSearch,
-    StepResult,
-    Watch,
-    adaptive_search,
-)
+from tiltrm.explore.search import Progress, StagedSearch, Watch, adaptive_search
 from tiltrm.explore.stopping import StoppingRule
 from tiltrm.model.base import RecursiveModel
 from tiltrm.tasks.base import Symmetry

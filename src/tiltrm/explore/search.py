@@ -17,6 +17,7 @@ import torch
 from torch import Tensor
 
 from tiltrm.errors import SettingsError
+from tiltrm.explore.batches import Batch, Columns, Finished, OpenStep, StepResult
 from tiltrm.explore.batching import require_memory
 from tiltrm.explore.choices import make_noise, make_potential, make_resample
 from tiltrm.explore.cloud import Clock, Cloud, Problem, StepInfo, initial_cloud
@@ -42,7 +43,6 @@ NOT_DECIDED = (UNDECIDED, TIMED_OUT)
 
 Progress = Callable[[int, int], None]  # (done, total)
 Watch = Callable[[StepInfo], None]  # called after every outer step of every batch
-Columns = dict[str, Tensor]  # the fields of SearchResult but `decided_by`
 
 
 class StepFunctions(NamedTuple):
@@ -60,45 +60,6 @@ def step_functions(
     propose = in_blocks(trajectory_sampler(model, make_noise(settings, model)))
     weigh = Tilt(guide or halting(model), settings.beta, make_potential(settings))
     return StepFunctions(propose, weigh, make_resample(settings))
-
-
-class Batch(NamedTuple):
-    """Undecided puzzles that have taken the same steps."""
-
-    ids: Tensor  # (puzzle,) the caller's numbers of the puzzles
-    problem: Problem
-    cloud: Cloud | None = None  # None before the first step
-    stage: int = 0
-    stage_step: int = 0  # steps taken in this stage
-    steps: int = 0  # steps taken in all stages
-    evaluations: int = 0  # spent on each puzzle
-    seconds: float = 0.0  # the same; puzzles that step together share the time of the step
-
-    def part(self, puzzles: slice | Tensor) -> "Batch":
-        """Some of its puzzles."""
-        cloud = None if self.cloud is None else self.cloud.part(puzzles)
-        return self._replace(ids=self.ids[puzzles], problem=self.problem.part(puzzles), cloud=cloud)
-
-    def split(self, size: int) -> list["Batch"]:
-        """The same puzzles in batches of at most `size`."""
-        return [self.part(slice(i, i + size)) for i in range(0, len(self.ids), size)]
-
-
-class Finished(NamedTuple):
-    """Results of puzzles that are done, a row each."""
-
-    ids: Tensor  # (row,)
-    decided_by: str  # the name of the stopping rule, UNDECIDED or TIMED_OUT
-    columns: Columns
-
-
-class StepResult(NamedTuple):
-    """The outcome of one outer step of a batch."""
-
-    rest: Batch | None  # None where all puzzles are done
-    finished: list[Finished]
-    cloud: Cloud  # after resampling, of all puzzles of the batch
-    info: StepInfo
 
 
 Readout = Callable[[Cloud, StepInfo], Columns]  # the results of a cloud after its last step
@@ -132,6 +93,10 @@ class StagedSearch:
 
     def advance(self, batch: Batch) -> StepResult:
         """One outer step: grow the cloud where a stage begins, step it, drop decided puzzles."""
+        return self.finish(self.propose(self.open(batch)))
+
+    def open(self, batch: Batch) -> OpenStep:
+        """Begin an outer step: grow the cloud where a stage begins."""
         begun = perf_counter()
         stage = self.stage(batch)
         slots = torch.arange(stage.particles, device=batch.ids.device)
@@ -142,16 +107,40 @@ class StagedSearch:
             if self.views:
                 problem = problem.with_views(self.model, self.views[batch.stage])
             cloud = self._grown(problem, stage, cloud)
-        clock = Clock(batch.steps + 1, self.plan.outer_steps)
-        cloud, info = step(cloud, problem, clock, self.model, **self.functions._asdict())
+        grown = batch._replace(problem=problem, cloud=cloud)
+        return OpenStep(self._timed(grown, begun))
+
+    def propose(self, opened: OpenStep, particles: int | None = None) -> OpenStep:
+        """Propose the next so many particles, or all that are left (line 12 of Algorithm 1).
+
+        The result of the step does not depend on how its particles are divided.
+        Proved by tests/explore/test_adaptive.py::test_a_step_may_be_taken_in_parts.
+        """
+        begun = perf_counter()
+        batch, first = opened.batch, opened.done
+        assert batch.cloud is not None
+        part = slice(first, None if particles is None else first + particles)
+        state = State(*(half[:, part] for half in batch.cloud.state))
+        new = self.functions.propose(
+            state, batch.problem.part(slice(None), part), self._clock(batch)
+        )
+        return OpenStep(self._timed(batch, begun), (*opened.proposed, new))
+
+    def finish(self, opened: OpenStep) -> StepResult:
+        """Weigh and resample the proposed particles, and drop decided puzzles."""
+        begun = perf_counter()
+        batch, clock = opened.batch, self._clock(opened.batch)
+        stage, functions = self.stage(batch), self.functions._asdict()
+        assert batch.cloud is not None
+        functions["propose"] = lambda *_: opened.state
+        cloud, info = step(batch.cloud, batch.problem, clock, self.model, **functions)
         if self.rules or clock.step == clock.steps or self.seconds < math.inf:
             cloud, info = drop_undecodable(cloud, info)
         spent = batch.evaluations + stage.particles * evaluations_per_step(self.model)
         after = batch._replace(
-            problem=problem, cloud=cloud, steps=clock.step, evaluations=spent,
-            stage_step=batch.stage_step + 1,
-            seconds=batch.seconds + self._elapsed(begun, cloud) / len(batch.ids),
-        )  # fmt: skip
+            cloud=cloud, steps=clock.step, evaluations=spent, stage_step=batch.stage_step + 1
+        )
+        after = self._timed(after, begun)
         if after.stage_step == stage.outer_steps:
             after = after._replace(stage=after.stage + 1, stage_step=0)
         late = after.seconds >= self.seconds
@@ -161,13 +150,19 @@ class StagedSearch:
         rest = after if len(left) == len(after.ids) else after.part(left) if len(left) else None
         return StepResult(rest, finished, cloud, info)
 
-    def _elapsed(self, begun: float, cloud: Cloud) -> float:
-        """Seconds since `begun`; 0 without a time limit, since a GPU must be waited for."""
+    def _clock(self, batch: Batch) -> Clock:
+        return Clock(batch.steps + 1, self.plan.outer_steps)
+
+    def _timed(self, batch: Batch, begun: float) -> Batch:
+        """The batch with the time since `begun` added, shared by its puzzles.
+
+        Without a time limit nothing is added, since a GPU must be waited for.
+        """
         if self.seconds == math.inf:
-            return 0.0
-        if cloud.log_weights.is_cuda:
-            torch.cuda.synchronize(cloud.log_weights.device)
-        return perf_counter() - begun
+            return batch
+        if batch.ids.is_cuda:
+            torch.cuda.synchronize(batch.ids.device)
+        return batch._replace(seconds=batch.seconds + (perf_counter() - begun) / len(batch.ids))
 
     def _grown(self, problem: Problem, stage: Stage, cloud: Cloud | None) -> Cloud:
         """The first cloud of a stage: particles that continue, then fresh ones, equal weights.

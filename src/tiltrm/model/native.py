@@ -25,6 +25,7 @@ from safetensors.torch import save_file
 from torch import Tensor
 
 from tiltrm.errors import CheckpointError
+from tiltrm.folders import write_whole
 from tiltrm.model.build import CONFIGS, Model, assemble, is_plain, kind_of, sizes
 from tiltrm.model.describe import describe
 from tiltrm.model.puzzle_rows import with_puzzle
@@ -138,10 +139,8 @@ def write_beside(folder: Path, name: str, content: Mapping[str, object]) -> None
 
 def _replace(path: Path, text: str) -> None:
     """Write a file whole: beside it first, then in its place."""
-    draft = path.with_name(f".{path.name}.new")
     try:
-        draft.write_text(text, encoding="utf-8")
-        os.replace(draft, path)
+        write_whole(path, text)
     except OSError as error:
         raise CheckpointError(
             f"expected to write {path}, got {type(error).__name__}; "

@@ -1,6 +1,5 @@
 """The application: its routes, and every error as {"error": one sentence}."""
 
-import asyncio
 import html
 from collections.abc import Collection
 from dataclasses import asdict
@@ -17,9 +16,11 @@ import tiltrm
 from tiltrm.errors import SettingsError
 from tiltrm.serve import recording
 from tiltrm.serve.frames import symbols
-from tiltrm.serve.guard import Guard
+from tiltrm.serve.guard import CLIENT, Guard
 from tiltrm.serve.handler import RequestHandler, closing
+from tiltrm.serve.long_calls import LongCalls
 from tiltrm.serve.metrics import Metrics
+from tiltrm.serve.quotas import Quotas
 from tiltrm.serve.recording import STATIC
 from tiltrm.serve.requests import (
     DiagnoseRequest,
@@ -41,16 +42,24 @@ ROUTING = {  # sentences for refusals of the router
 PROMETHEUS = "text/plain; version=1.0.0; charset=utf-8"
 
 
-def create(handler: RequestHandler, hosts: Collection[str] | None, token: str | None) -> ASGIApp:
-    """The application; `hosts` are the host names it answers to, None for any."""
+def create(
+    handler: RequestHandler, hosts: Collection[str] | None, token: str | None,
+    client_header: str | None = None,
+) -> ASGIApp:  # fmt: skip
+    """The application; `hosts` are the host names it answers to, None for any.
+
+    `client_header` is the header in which a proxy names the client.
+    """
     app = FastAPI(title="tiltrm", docs_url=None, redoc_url=None, description=tiltrm.__doc__ or "")
     metrics = Metrics(handler.engine)
-    _add_work(app, handler)
-    _add_facts(app, handler, metrics)
+    calls = LongCalls(handler)
+    _add_work(app, handler, calls)
+    _add_facts(app, handler, calls, metrics)
     _add_refusals(app)
     app.mount("/static", StaticFiles(directory=STATIC), name="static")
     routes = {getattr(route, "path", "") for route in app.routes}
-    return Guard(app, metrics, routes, hosts, token)
+    quotas = Quotas(handler.limits)
+    return Guard(app, metrics, routes, hosts, token, quotas, client_header)
 
 
 def _body(kind: Any) -> dict[str, Any]:
@@ -59,7 +68,7 @@ def _body(kind: Any) -> dict[str, Any]:
     return {"requestBody": {"required": True, "content": content}}
 
 
-def _add_work(app: FastAPI, handler: RequestHandler) -> None:
+def _add_work(app: FastAPI, handler: RequestHandler, calls: LongCalls) -> None:
     @app.post("/v1/solve", openapi_extra=_body(SolveRequest))
     async def solve(request: Request) -> Response:
         """Solve puzzles. The results are objects as of `tiltrm solve --json`, in the same order."""
@@ -70,12 +79,12 @@ def _add_work(app: FastAPI, handler: RequestHandler) -> None:
     @app.post("/v1/solve/stream", openapi_extra=_body(StreamRequest))
     async def watch(request: Request) -> EventStream:
         """Solve one puzzle and stream events: start, a step per outer step, baseline, result."""
-        return stream(handler, await _read(request, StreamRequest))
+        return stream(handler, request.scope[CLIENT], await _read(request, StreamRequest))
 
     @app.post("/v1/diagnose", openapi_extra=_body(DiagnoseRequest))
     async def diagnose(request: Request) -> Response:
         """Report whether exploration will help on these puzzles, with or without their answers."""
-        return JSONResponse(await handler.diagnose(request, await _read(request, DiagnoseRequest)))
+        return JSONResponse(await calls.diagnose(request, await _read(request, DiagnoseRequest)))
 
     async def _read(request: Request, kind: Any) -> Any:
         if handler.engine.closing:
@@ -83,10 +92,7 @@ def _add_work(app: FastAPI, handler: RequestHandler) -> None:
         return await read(request, kind, handler.limits)
 
 
-def _add_facts(app: FastAPI, handler: RequestHandler, metrics: Metrics) -> None:
-    one_at_a_time = asyncio.Semaphore(1)
-    generating: list[int] = []  # seeds of the requests that wait
-
+def _add_facts(app: FastAPI, handler: RequestHandler, calls: LongCalls, metrics: Metrics) -> None:
     @app.get("/v1/models")
     async def models() -> dict[str, Any]:
         """The loaded models; requests can name these only."""
@@ -105,7 +111,7 @@ def _add_facts(app: FastAPI, handler: RequestHandler, metrics: Metrics) -> None:
     @app.get("/v1/settings")
     async def settings() -> dict[str, Any]:
         """The methods, and the settings that the page's form shows, with their limits."""
-        return {"methods": METHODS, "settings": form_rows()}
+        return {"methods": METHODS, "settings": form_rows(handler.limits)}
 
     @app.get("/v1/limits")
     async def limits() -> dict[str, Any]:
@@ -118,29 +124,14 @@ def _add_facts(app: FastAPI, handler: RequestHandler, metrics: Metrics) -> None:
         return HTMLResponse(recording.page({}))
 
     @app.get("/v1/generate")
-    async def generate(task: str = "sudoku", seed: int = 0) -> dict[str, Any]:
+    async def generate(request: Request, task: str = "sudoku", seed: int = 0) -> dict[str, Any]:
         """A generated puzzle with its answer; the same for the same seed."""
         if not 0 <= seed < LARGEST_SEED:
             raise Refusal(422, f"seed: expected 0 to {LARGEST_SEED - 1}")
         try:
-            kind = by_name(task[:100])
+            return await calls.generate(request, by_name(task[:100]), seed)
         except SettingsError as error:
             raise Refusal(422, str(error)) from None
-        generating.append(seed)
-        try:
-            if len(generating) > handler.limits.generating:
-                raise Refusal(429, "too many puzzles are being generated", retry_after="1")
-            async with one_at_a_time:
-                puzzle, answer = await asyncio.to_thread(kind.generate, seed)
-        except SettingsError as error:
-            raise Refusal(422, str(error)) from None
-        finally:
-            if generating:
-                generating.pop()
-        return {
-            "task": kind.name, "seed": seed, "puzzle": kind.decode(puzzle),
-            "answer": kind.decode(answer),
-        }  # fmt: skip
 
     @app.get("/healthz")
     async def health() -> JSONResponse:

@@ -8,12 +8,13 @@ of its batch, since its random numbers have a key of its own. Proved by tests/se
 import math
 import threading
 import time
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Sequence
 
 import torch
 
 from tiltrm.explore.batching import single_threaded
+from tiltrm.serve.limits import Limits
 from tiltrm.serve.runner import LOG, BatchRunner, Counts, PendingPuzzle, PendingRequest
 
 FIRST_WAIT = 0.003  # seconds that the first puzzle after an idle time waits for others to join
@@ -26,10 +27,10 @@ LONGEST_RETRY = 60  # seconds, the highest Retry-After
 
 
 class FullError(Exception):
-    """The queue is full; `seconds` is the time after which to try again."""
+    """A queue is full, its client's own or that of all; `seconds`: when to try again."""
 
-    def __init__(self, seconds: int) -> None:
-        super().__init__(seconds)
+    def __init__(self, sentence: str, seconds: int) -> None:
+        super().__init__(sentence)
         self.seconds = seconds
 
 
@@ -38,21 +39,29 @@ class ClosingError(Exception):
 
 
 class Engine:
-    """Accepts up to `queue` unfinished puzzles and refuses more."""
+    """Accepts up to `queue` unfinished puzzles, `client_puzzles` of one client; refuses more."""
 
-    def __init__(self, device: torch.device, queue: int) -> None:
-        self.device, self.queue = device, queue
+    def __init__(self, device: torch.device, limits: Limits) -> None:
+        self.device, self.limits = device, limits
         self.held = 0  # puzzles accepted and not finished
+        self._held_by: Counter[str] = Counter()  # the same by client
         self.threads = 1
         self._waiting: deque[PendingPuzzle] = deque()
         self._since = 0.0  # when the first of those waiting came
         self._closing = False
         self._change = threading.Condition()
-        self._runner = BatchRunner(device, self._removed)
+        self._runner = BatchRunner(
+            device, self._removed, limits.turn_seconds, limits.on(device).running
+        )
         self._ready = threading.Event()
         self._thread = threading.Thread(target=self._run, name="tiltrm-engine", daemon=True)
         self._thread.start()
         self._ready.wait()
+
+    @property
+    def queue(self) -> int:
+        """Puzzles accepted and not finished, at most."""
+        return self.limits.queue
 
     @property
     def alive(self) -> bool:
@@ -74,9 +83,14 @@ class Engine:
         with self._change:
             if self._closing:
                 raise ClosingError
+            wait = self._retry_after(len(puzzles))
             if self.held + len(puzzles) > self.queue:
-                raise FullError(self._retry_after(len(puzzles)))
+                raise FullError("the queue is full; try again later", wait)
+            client, most = puzzles[0].request.client, self.limits.client_puzzles
+            if self._held_by[client] + len(puzzles) > most:
+                raise FullError(f"expected at most {most} puzzles of a client at once", wait)
             self.held += len(puzzles)
+            self._held_by[client] += len(puzzles)
             self._since = self._since if self._waiting else time.monotonic()
             self._waiting.extend(puzzles)
             self._change.notify()
@@ -88,7 +102,7 @@ class Engine:
             kept = deque(puzzle for puzzle in self._waiting if puzzle.request.wanted)
             dropped = len(self._waiting) - len(kept)
             self._waiting = kept
-            self.held -= dropped
+            self._forget(request.client, dropped)
             self.counts.abandoned += dropped
 
     def close(self) -> None:
@@ -107,9 +121,16 @@ class Engine:
         seconds = puzzles * self.counts.busy / done if done else 1.0
         return min(LONGEST_RETRY, max(1, math.ceil(seconds)))
 
-    def _removed(self) -> None:
+    def _removed(self, puzzle: PendingPuzzle) -> None:
         with self._change:
-            self.held -= 1
+            self._forget(puzzle.request.client, 1)
+
+    def _forget(self, client: str, puzzles: int) -> None:
+        """Count puzzles that are held no more; the lock is held."""
+        self.held -= puzzles
+        self._held_by[client] -= puzzles
+        if not self._held_by[client]:
+            del self._held_by[client]
 
     def _run(self) -> None:
         with torch.inference_mode(), single_threaded(self.device) as threads:

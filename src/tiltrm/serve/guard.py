@@ -1,4 +1,4 @@
-"""Checks before every route: the host name and the token; and the headers of every answer."""
+"""Checks before every route: host name, origin, token, quotas; and the headers of all answers."""
 
 import hmac
 import ipaddress
@@ -7,12 +7,13 @@ import logging
 import secrets
 import socket
 import time
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Mapping
 
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from tiltrm.serve.metrics import Metrics
+from tiltrm.serve.quotas import Quotas, client_name
 
 HEADERS = {
     "Content-Security-Policy": (
@@ -28,6 +29,8 @@ REVALIDATE = "no-cache"  # after an update no browser combines an old script wit
 ACCESS = logging.getLogger("tiltrm.serve.access")  # a JSON object a request
 LOOPBACK = ("127.0.0.1", "localhost", "::1")
 PROTECTED = ("/v1/", "/metrics", "/openapi.json", "/docs")  # need the token, if there is one
+LIMITED = ("/v1/solve", "/v1/solve/stream", "/v1/diagnose", "/v1/generate")  # count in quotas
+CLIENT = "tiltrm.client"  # the key of a scope with the name of the client
 OPEN = "/v1/settings"  # the form, in which the token is typed, is made from it
 
 
@@ -40,9 +43,11 @@ class Guard:
 
     def __init__(
         self, app: ASGIApp, metrics: Metrics, routes: Collection[str],
-        hosts: Collection[str] | None, token: str | None,
+        hosts: Collection[str] | None, token: str | None, quotas: Quotas,
+        client_header: str | None = None,
     ) -> None:  # fmt: skip
         self.app, self.metrics, self.routes, self.hosts = app, metrics, routes, hosts
+        self.quotas, self.client_header = quotas, client_header
         self.token = None if token is None else f"Bearer {token}".encode()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -64,27 +69,36 @@ class Guard:
                 headers.setdefault("Cache-Control", REVALIDATE)
             await send(message)
 
+        client = client_name(scope, self.client_header)
+        entered = False
         try:
             refused = self._refused(path, Headers(scope=scope))
+            if refused is None and path in LIMITED:
+                over = self.quotas.enter(client)
+                entered = over is None
+                if over is not None:
+                    refused = 429, over.sentence, {"retry-after": str(over.seconds)}
             if refused is None:
                 method = "GET" if scope["method"] == "HEAD" else scope["method"]
-                await self.app({**scope, "method": method}, receive, send_with_headers)
+                passed = {**scope, "method": method, CLIENT: client}
+                await self.app(passed, receive, send_with_headers)
             else:
                 await _refuse(send_with_headers, *refused)
         finally:
+            if entered:
+                self.quotas.leave(client)
             route = path if path in self.routes else "other"
             seconds = time.perf_counter() - begun
             self.metrics.note(route, status, seconds)
             if ACCESS.isEnabledFor(logging.INFO):
-                client = (scope.get("client") or ("", 0))[0]
                 said = {"request": number, "client": client, "method": scope["method"],
                         "route": route, "status": status, "seconds": round(seconds, 4)}  # fmt: skip
                 ACCESS.info("%s", json.dumps(said))
 
-    def _refused(self, path: str, headers: Headers) -> tuple[int, str] | None:
+    def _refused(self, path: str, headers: Headers) -> tuple[int, str, dict[str, str]] | None:
         host = headers.get("host", "")
         if self.hosts is not None and not self._answers_to(_name(host)):
-            return 421, f"expected a request for {', '.join(self.hosts)}"
+            return 421, f"expected a request for {', '.join(self.hosts)}", {}
         # A page of another site may not even let this server work, though it could not read the
         # answer: browsers say where a request comes from. A link to the page itself is fine.
         origin = headers.get("origin")
@@ -92,11 +106,13 @@ class Guard:
         if path.startswith(PROTECTED) and (
             foreign or headers.get("sec-fetch-site") in ("cross-site", "same-site")
         ):
-            return 403, "expected a request of this server's own page, got one of another site"
+            sentence = "expected a request of this server's own page, got one of another site"
+            return 403, sentence, {}
         if self.token is not None and path.startswith(PROTECTED) and path != OPEN:
             sent = headers.get("authorization", "").encode("latin-1")
             if not hmac.compare_digest(sent, self.token):
-                return 401, "expected Authorization: Bearer and the token of this server"
+                sentence = "expected Authorization: Bearer and the token of this server"
+                return 401, sentence, {"www-authenticate": "Bearer"}
         return None
 
     def _answers_to(self, name: str) -> bool:
@@ -134,14 +150,13 @@ def _name(host: str) -> str:
     return host.partition(":")[0].lower()
 
 
-async def _refuse(send: Send, status: int, sentence: str) -> None:
+async def _refuse(send: Send, status: int, sentence: str, more: Mapping[str, str]) -> None:
     body = json.dumps({"error": sentence}).encode()
     headers = [
         (b"content-type", b"application/json"),
         (b"content-length", str(len(body)).encode()),
         (b"connection", b"close"),
+        *((name.encode(), value.encode()) for name, value in more.items()),
     ]
-    if status == 401:
-        headers.append((b"www-authenticate", b"Bearer"))
     await send({"type": "http.response.start", "status": status, "headers": headers})
     await send({"type": "http.response.body", "body": body})

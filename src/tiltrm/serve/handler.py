@@ -1,35 +1,34 @@
 """The handler between routes and engine: it submits puzzles, waits for results, and abandons."""
 
 import asyncio
-import json
-import threading
+from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import Any, ParamSpec
+from typing import ParamSpec, TypeVar
 
 from fastapi import Request
 from torch import Tensor
 
-from tiltrm.diagnose import SMALL, DiagnosisReport, diagnose
-from tiltrm.errors import PuzzleError, SettingsError, TiltrmError
+from tiltrm.errors import SettingsError, TiltrmError
 from tiltrm.explore.result import SearchResult
 from tiltrm.explore.search import TIMED_OUT
+from tiltrm.serve.background import BackgroundCalls
 from tiltrm.serve.engine import ClosingError, Engine, FullError
-from tiltrm.serve.requests import DiagnoseRequest, Limits, Refusal, SearchRequest, SolveRequest
+from tiltrm.serve.guard import CLIENT
+from tiltrm.serve.limits import Limits
+from tiltrm.serve.requests import LIMITED, Refusal, SearchRequest, SolveRequest
 from tiltrm.serve.runner import LOG, PendingPuzzle, PendingRequest, ReadResult
 from tiltrm.serve.scheduler import LoadedModel, SharedSearch, shared_search
-from tiltrm.solving import PuzzleRecord, exploration_for, task_of
+from tiltrm.solving import PuzzleRecord, task_of
 from tiltrm.solving.call import count_all, read_texts, risk_rung
 from tiltrm.solving.solution import puzzle_record
 from tiltrm.tasks import Task
 
 LATE = "expected to finish within {:g} s and did not; send fewer puzzles or smaller settings"
+COUNTING_SECONDS = 15.0  # for counting solutions, after the answers are there
 Arguments = ParamSpec("Arguments")
-
-
-class AbandonedError(Exception):
-    """No client waits for the report any more."""
+Value = TypeVar("Value")
 
 
 class RequestHandler:
@@ -38,8 +37,8 @@ class RequestHandler:
     def __init__(self, engine: Engine, models: Sequence[LoadedModel], limits: Limits) -> None:
         self.engine, self.limits = engine, limits
         self.models = {loaded.name: loaded for loaded in models}
-        self.streams = 0
-        self._diagnosing = False
+        self.streams: Counter[str] = Counter()  # open ones, by client
+        self.background = BackgroundCalls()
 
     def find(self, model: str | None, task: str | None) -> tuple[LoadedModel, Task]:
         """The loaded model and the task of a request; raises Refusal.
@@ -59,7 +58,11 @@ class RequestHandler:
     def search(self, body: SearchRequest) -> SharedSearch:
         """The search of a request's settings; raises Refusal."""
         loaded, _ = self.find(body.model, body.task)
-        settings = {"method": body.method, **body.given()}
+        given = body.given()
+        for name in LIMITED:
+            if given.get(name, 0) > (most := getattr(self.limits, name)):
+                raise Refusal(422, f"{name}: expected at most {most}, got {given[name]}")
+        settings = {"method": body.method, **given}
         try:
             shared = shared_search(loaded, body.task, tuple(sorted(settings.items())))
         except SettingsError as error:
@@ -70,7 +73,23 @@ class RequestHandler:
                 422, f"expected particles x outer steps of at most {self.limits.work:,} a puzzle, "
                 f"got {work:,}",
             )  # fmt: skip
+        self._require_memory(shared, len(body.puzzles))
         return shared
+
+    def _require_memory(self, shared: SharedSearch, puzzles: int) -> None:
+        """Raise Refusal if a request needs more memory than it may take.
+
+        The engine grows clouds only where memory is left, but one puzzle must fit at least: its
+        largest cloud before and after a step, beside the inputs of all puzzles in batches.
+        """
+        largest = max(stage.particles for stage in shared.search.plan.stages)
+        together = min(puzzles, self.limits.running or puzzles)
+        needed = (2 * largest + together / 3) * shared.loaded.trajectory_bytes
+        if needed > self.limits.memory:
+            raise Refusal(
+                422, f"expected a request that needs at most {self.limits.memory / 1e6:,.0f} MB, "
+                f"got one of about {needed / 1e6:,.0f} MB; take fewer particles or puzzles",
+            )  # fmt: skip
 
     def trusted_above(self, body: SearchRequest, shared: SharedSearch) -> float | None:
         """The trust that an answer needs at the risk of this request; raises Refusal."""
@@ -89,22 +108,20 @@ class RequestHandler:
         try:
             self.engine.submit(puzzles)
         except FullError as full:
-            sentence = "the queue is full; try again later"
-            raise Refusal(429, sentence, retry_after=str(full.seconds)) from None
+            raise Refusal(429, str(full), retry_after=str(full.seconds)) from None
         except ClosingError:
             raise closing() from None
 
     async def solve(self, request: Request, body: SolveRequest) -> list[PuzzleRecord]:
         """The records of all puzzles, in their order; raises Refusal."""
-        most = min(self.engine.queue, self.limits.puzzles)
-        if len(body.puzzles) > most:
-            raise Refusal(422, f"puzzles: expected at most {most} in one request")
+        limits = self.limits
+        require_count(body.puzzles, min(limits.queue, limits.puzzles, limits.client_puzzles))
         shared = self.search(body)
         above = self.trusted_above(body, shared)
         records, good = read_texts(shared.task, body.puzzles)
         if good:
             done = asyncio.Event()
-            pending = PendingRequest(len(good), from_thread(done.set))
+            pending = PendingRequest(len(good), from_thread(done.set), request.scope[CLIENT])
             self.submit([
                 PendingPuzzle(
                     shared, tokens, body.seed, pending, index,
@@ -113,59 +130,18 @@ class RequestHandler:
                 for index, tokens in enumerate(good.values())
             ])  # fmt: skip
             tokens = list(good.values())
-            counting = asyncio.create_task(asyncio.to_thread(count_all, shared.task, tokens))
-            await self._wait(request, pending, done, partly=True)
-            counts = await counting
+            counting = asyncio.ensure_future(
+                self.background.run(partial(count_all, shared.task, tokens))
+            )
+            try:
+                await self._wait(request, pending, done, partly=True)
+                counts = await _finished(counting, COUNTING_SECONDS) or [None] * len(tokens)
+            finally:
+                counting.cancel()
             for place, outcome, count in zip(good, pending.outcomes, counts, strict=True):
                 found = outcome or unfinished(shared.task, good[place])
                 records[place] = replace(found, solutions=count)
         return [found for found in records if found is not None]
-
-    async def diagnose(self, request: Request, body: DiagnoseRequest) -> Any:
-        """The report of `tiltrm.diagnose` as a dictionary; raises Refusal.
-
-        It runs beside the engine, one diagnosis at a time.
-        """
-        loaded, task = self.find(body.model, body.task)
-        try:
-            tokens = task.encode_all(body.puzzles)
-            labels = None
-            if body.answers is not None:
-                if len(body.answers) != len(body.puzzles):
-                    raise Refusal(422, "answers: expected one for each puzzle")
-                labels = task.encode_all(body.answers, answer=True)
-        except PuzzleError as error:
-            raise Refusal(422, str(error)) from None
-        if self._diagnosing:
-            raise Refusal(429, "another diagnosis is running; try again later", retry_after="5")
-        self._diagnosing = True
-        done = asyncio.Event()
-        pending = PendingRequest(1, from_thread(done.set))
-        work = partial(
-            diagnose, loaded.model, tokens, labels, task=task,
-            settings=exploration_for("guided", task, SMALL), seed=body.seed,
-        )  # fmt: skip
-        # A daemon thread, not one of the loop's, so that the process can end before it does.
-        threading.Thread(target=self._run_diagnosis, args=(work, pending), daemon=True).start()
-        await self._wait(request, pending, done)
-        return json.loads(pending.outcomes[0].as_json())
-
-    def _run_diagnosis(self, work: Callable[..., DiagnosisReport], pending: PendingRequest) -> None:
-        """Run it until it is done or its client is gone."""
-
-        def progress(done: int, total: int) -> None:
-            if not pending.wanted:
-                raise AbandonedError
-
-        report, failed = None, None
-        try:
-            report = work(progress=progress)
-        except Exception as error:
-            failed = error
-            if not isinstance(error, TiltrmError | AbandonedError):
-                LOG.exception("a diagnosis failed")
-        self._diagnosing = False
-        pending.put(0, report, failed)
 
     async def _wait(
         self, request: Request, pending: PendingRequest, done: asyncio.Event, *,
@@ -176,7 +152,7 @@ class RequestHandler:
         With `partly`, some outcomes are enough when the time is over.
         """
         finished = asyncio.ensure_future(done.wait())
-        gone = asyncio.ensure_future(_disconnected(request))
+        gone = asyncio.ensure_future(disconnected(request))
         try:
             await asyncio.wait(
                 (finished, gone), timeout=self.limits.seconds,
@@ -191,6 +167,12 @@ class RequestHandler:
             self.engine.abandon(pending)
             finished.cancel()
             gone.cancel()
+
+
+def require_count(puzzles: Sequence[str], most: int) -> None:
+    """Raise Refusal if a request has more puzzles."""
+    if len(puzzles) > most:
+        raise Refusal(422, f"puzzles: expected at most {most} in one request")
 
 
 def record_reader(
@@ -233,7 +215,16 @@ def from_thread(call: Callable[Arguments, None]) -> Callable[Arguments, None]:
     return later
 
 
-async def _disconnected(request: Request) -> None:
+async def _finished(task: "asyncio.Future[Value]", seconds: float) -> Value | None:
+    """The value of a task; None if it fails or takes longer."""
+    await asyncio.wait((task,), timeout=seconds)
+    if task.done() and (error := task.exception()) is not None:
+        LOG.error("a call failed", exc_info=error)
+        return None
+    return task.result() if task.done() else None
+
+
+async def disconnected(request: Request) -> None:
     """Returns once the client has disconnected; the body must have been read."""
     while (await request.receive())["type"] != "http.disconnect":
         pass

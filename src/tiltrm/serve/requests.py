@@ -1,4 +1,4 @@
-"""The bodies of requests, made from the table of settings, and their limits.
+"""The bodies of requests, made from the table of settings.
 
 Anything else is refused in one sentence. A new row in `tiltrm.settings` is a new key of /v1/solve
 and, if it has a label, a new field of the page's form.
@@ -6,21 +6,20 @@ and, if it has a label, a new field of the page's form.
 
 import asyncio
 import math
-from dataclasses import dataclass
 from typing import Annotated, Any, Literal, TypeVar
 
 from fastapi import Request
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, create_model
 from starlette.requests import ClientDisconnect
 
+from tiltrm.serve.limits import Limits
 from tiltrm.settings import ADAPTIVE, METHODS, TABLE, Setting
 
-PUZZLES = 1000  # in one request
+LONGEST = 1_000_000  # puzzles in a list; `Limits` has the server's own, smaller number
 TEXT = 4096  # characters of a puzzle
 NAME = 100  # characters of a name
-DIAGNOSED = 64  # puzzles of one diagnosis
-MOST = {"particles": 256, "outer_steps": 1024}  # of this server, below the table's own limits
-LARGEST = 1e6  # of the other numbers
+LARGEST = 1e6  # of any number
+LIMITED = ("particles", "outer_steps")  # settings with a limit of the server's own
 CONFIG = ConfigDict(extra="forbid", strict=True, allow_inf_nan=False)
 SETTINGS = {name: row for name, row in TABLE.items() if set(row.methods) & set(METHODS)}
 
@@ -28,22 +27,6 @@ Text = Annotated[str, Field(max_length=TEXT)]
 Name = Annotated[str, Field(max_length=NAME)]
 Seed = Annotated[int, Field(ge=-(2**62), le=2**62)]
 Body = TypeVar("Body", bound=BaseModel)
-
-
-@dataclass(frozen=True)
-class Limits:
-    """Limits that the command line can change."""
-
-    queue: int = 4096  # puzzles accepted and not finished
-    puzzles: int = PUZZLES  # in one request
-    work: int = MOST["particles"] * MOST["outer_steps"]  # particles x outer steps of a puzzle
-    seconds: float = 600.0  # for one request
-    body: int = 2 << 20  # bytes
-    body_seconds: float = 10.0  # until all of it has arrived
-    streams: int = 32  # at once
-    generating: int = 8  # requests for a generated puzzle at once
-    write_seconds: float = 30.0  # that a client may leave an answer unread
-    connections: int = 1000
 
 
 class Refusal(Exception):  # noqa: N818 - it is an answer
@@ -55,9 +38,9 @@ class Refusal(Exception):  # noqa: N818 - it is an answer
         self.headers = {name.replace("_", "-"): value for name, value in headers.items()}
 
 
-def _bounds(row: Setting) -> tuple[float | None, float | None]:
-    """The least and the greatest value that this server takes; None: no limit."""
-    most = min(row.most, MOST.get(row.name, LARGEST))
+def _bounds(row: Setting, limits: Limits | None = None) -> tuple[float | None, float | None]:
+    """The least and the greatest value that a server with these limits takes; None: no limit."""
+    most = min(row.most, getattr(limits, row.name, LARGEST) if row.name in LIMITED else LARGEST)
     least = None if row.least == -math.inf else row.least
     return least, most
 
@@ -80,12 +63,12 @@ def with_settings(kind: type[Body]) -> type[Body]:
     return create_model(kind.__name__, __base__=kind, __doc__=kind.__doc__, **keys)
 
 
-def form_rows() -> list[dict[str, Any]]:
+def form_rows(limits: Limits) -> list[dict[str, Any]]:
     """The settings with a label, for the page's form; limits that do not exist are None."""
     rows = []
     for name, row in SETTINGS.items():
         if row.label:
-            least, most = _bounds(row)
+            least, most = _bounds(row, limits)
             rows.append({
                 "name": name, "kind": row.kind.__name__, "least": least, "most": most,
                 "choices": row.unlabelled_choices, "label": row.label, "help": row.help,
@@ -108,6 +91,8 @@ class SearchRequest(BaseModel):
         None, description="withhold answers so that at most this share of those given is wrong"
     )
 
+    puzzles: Annotated[list[Text], Field(min_length=1, max_length=LONGEST)]
+
     def given(self) -> dict[str, Any]:
         """The settings of the method that were given; a switch that is off counts as not given."""
         found = {name: getattr(self, name) for name in SETTINGS}
@@ -118,8 +103,6 @@ class SearchRequest(BaseModel):
 @with_settings
 class SolveRequest(SearchRequest):
     """The body of POST /v1/solve."""
-
-    puzzles: Annotated[list[Text], Field(min_length=1, max_length=PUZZLES)]
 
 
 @with_settings
@@ -138,8 +121,8 @@ class DiagnoseRequest(BaseModel):
     model: Name | None = None
     task: Name | None = None
     seed: Seed = 0
-    puzzles: Annotated[list[Text], Field(min_length=1, max_length=DIAGNOSED)]
-    answers: Annotated[list[Text], Field(max_length=DIAGNOSED)] | None = None
+    puzzles: Annotated[list[Text], Field(min_length=1, max_length=LONGEST)]
+    answers: Annotated[list[Text], Field(max_length=LONGEST)] | None = None
 
 
 async def read(request: Request, kind: type[Body], limits: Limits) -> Body:

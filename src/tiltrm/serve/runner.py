@@ -7,24 +7,28 @@ puzzle on which a model fails does not fail the others of its batch.
 import logging
 import threading
 import time
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
-from itertools import count
+from itertools import count, groupby
 from typing import Any
 
 import torch
 from torch import Tensor
 
+from tiltrm.explore.batches import Batch, Finished, StepResult
 from tiltrm.explore.batching import free_memory, out_of_memory, too_small
 from tiltrm.explore.cloud import StepInfo, make_problem
 from tiltrm.explore.keys import derive, puzzle_keys
 from tiltrm.explore.result import SearchResult
-from tiltrm.explore.search import Batch, Finished, StepResult
+from tiltrm.model.base import evaluations_per_step
 from tiltrm.serve.frames import FrameBuilder
+from tiltrm.serve.limits import MOST_RUNNING
+from tiltrm.serve.quotas import RecentService
 from tiltrm.serve.scheduler import Scheduler, SharedSearch, WaitingBatch
 
+SMALL = 8  # puzzles of a request that shares batches with others from the start
 LOG = logging.getLogger("tiltrm.serve")
-MOST_RUNNING = {"cpu": 256, "cuda": 8192}  # puzzles in batches at once
 MEMORY_SHARE = 0.25  # of the free memory, for clouds
 MOST_MEMORY = {"cpu": 1 << 30, "cuda": 1 << 40}  # bytes for clouds
 
@@ -37,11 +41,13 @@ class PendingRequest:
     `done` is called once, in any thread: after the last outcome or after the first error.
     """
 
-    def __init__(self, puzzles: int, done: Callable[[], None]) -> None:
+    def __init__(self, puzzles: int, done: Callable[[], None], client: str = "") -> None:
+        self.client = client
         self.outcomes: list[Any] = [None] * puzzles
         self.error: BaseException | None = None
         self.wanted = True  # a client still waits for it
         self.begun = 0  # of its puzzles, those in batches or finished
+        self.evaluations = 0  # spent on its puzzles so far
         self._left = puzzles
         self._done = done
         self._lock = threading.Lock()
@@ -86,27 +92,30 @@ class Counts:
     failed: int = 0
     abandoned: int = 0
     evaluations: int = 0
-    batches: int = 0  # outer steps of batches
+    batches: int = 0  # turns
     trajectories: int = 0  # stepped in these batches
     busy: float = 0.0  # seconds
 
 
 class BatchRunner:
-    """Runs the accepted puzzles of one device; `removed` is called for each that ends."""
+    """Runs the accepted puzzles of one device, at most `running` of them at once.
 
-    def __init__(self, device: torch.device, removed: Callable[[], None]) -> None:
+    `removed` is called with each puzzle that ends.
+    """
+
+    def __init__(
+        self, device: torch.device, removed: Callable[[PendingPuzzle], None],
+        turn_seconds: float = 0.1, running: int | None = None,
+    ) -> None:  # fmt: skip
         self.device = device
+        self.most = MOST_RUNNING[device.type] if running is None else running
         self.counts = Counts()
         memory = min(MOST_MEMORY[device.type], int(MEMORY_SHARE * free_memory(device)))
-        self.scheduler = Scheduler(memory)
+        self.scheduler = Scheduler(memory, turn_seconds, self._rank)
+        self._service = RecentService()
         self._removed = removed
         self._puzzles: dict[int, PendingPuzzle] = {}
         self._numbers = count()
-
-    @property
-    def most(self) -> int:
-        """Puzzles in batches at once."""
-        return MOST_RUNNING[self.device.type]
 
     @property
     def free(self) -> int:
@@ -121,7 +130,8 @@ class BatchRunner:
     def add(self, puzzles: list[PendingPuzzle]) -> None:
         """Begin these puzzles: one new batch for each search."""
         by_search: dict[SharedSearch, dict[int, PendingPuzzle]] = {}
-        for puzzle in puzzles:
+        by_request = {puzzle.request: place for place, puzzle in enumerate(puzzles)}
+        for puzzle in sorted(puzzles, key=lambda p: by_request[p.request]):
             number = next(self._numbers)
             self._puzzles[number] = puzzle
             by_search.setdefault(puzzle.shared, {})[number] = puzzle
@@ -129,7 +139,7 @@ class BatchRunner:
             self._embed(shared, some)
 
     def step(self) -> None:
-        """One outer step of one batch."""
+        """One turn: an outer step of one batch, or a part of the step of a large cloud."""
         begun = time.perf_counter()
         batch = self._drop_abandoned(self.scheduler.take())
         if batch is not None:
@@ -160,11 +170,19 @@ class BatchRunner:
                 self._embed(shared, {number: puzzle})
             return
         ids = torch.tensor(list(puzzles), device=self.device)
-        self.scheduler.batches.append(WaitingBatch(shared, Batch(ids, problem)))
+        whole = WaitingBatch(shared, Batch(ids, problem))
+        # Large requests keep to themselves, so that a turn's size is theirs to be cut from.
+        sizes = Counter(puzzle.request for puzzle in puzzles.values())
+        homes = [p.request if sizes[p.request] > SMALL else None for p in puzzles.values()]
+        first = 0
+        for _, group in groupby(homes):
+            last = first + len(list(group))
+            self.scheduler.batches.append(whole.part(slice(first, last)))
+            first = last
 
     def _drop_abandoned(self, batch: WaitingBatch) -> WaitingBatch | None:
         """The batch without the puzzles that no client waits for; None if none is left."""
-        numbers = batch.batch.ids.tolist()
+        numbers = batch.numbers
         wanted = [self._puzzles[number].request.wanted for number in numbers]
         for number, keep in zip(numbers, wanted, strict=True):
             if not keep:
@@ -175,17 +193,32 @@ class BatchRunner:
         return batch.part(torch.tensor(wanted, device=self.device)) if any(wanted) else None
 
     def _advance(self, batch: WaitingBatch) -> None:
-        """One step and its results; where it raises, the same in halves."""
+        """One step, or the part of it that fits in a turn; where it raises, the same in halves."""
         begun = time.perf_counter()
-        rows = len(batch) * batch.particles
+        search, scheduler, loaded = batch.shared.search, self.scheduler, batch.shared.loaded
+        result = None
         try:
-            result = batch.shared.search.advance(batch.batch)
+            opened = batch.opened or search.open(batch.batch)
+            before = opened.done
+            whole = len(batch) > 1  # several puzzles were cut to the size of a turn already
+            opened = search.propose(opened, None if whole else scheduler.rows(loaded))
+            rows = len(batch) * (opened.done - before)
+            if not opened.left:
+                result = search.finish(opened)
         except Exception as error:
             failure = error
         else:
+            seconds = time.perf_counter() - begun
             self.counts.trajectories += rows
-            self._distribute(batch, result, time.perf_counter() - begun)
+            self._note_service(batch, rows, seconds)
+            scheduler.time_rows(loaded, rows, seconds)
+            if result is None:
+                scheduler.batches.append(WaitingBatch(batch.shared, opened.batch, opened))
+                self._puzzles[batch.first].seconds += seconds
+            else:
+                self._distribute(batch, result, seconds)
             return
+        rows = len(batch) * batch.particles
         # Outside the handler, so that the failed step's tensors are freed before the next attempt.
         if out_of_memory(failure):
             self.scheduler.limit_rows(batch.shared.loaded, rows // 2)
@@ -200,9 +233,22 @@ class BatchRunner:
         for part in (slice(half), slice(half, None)):
             self._advance(batch.part(part))
 
+    def _note_service(self, batch: WaitingBatch, rows: int, seconds: float) -> None:
+        """Add a turn to what its requests and their clients were given."""
+        each = rows // len(batch) * evaluations_per_step(batch.shared.loaded.model)
+        for number in batch.numbers:
+            request = self._puzzles[number].request
+            request.evaluations += each
+            self._service.add(request.client, seconds / len(batch))
+
+    def _rank(self, number: int) -> tuple[int, int]:
+        """Clients that were given little of late come first, then requests given least so far."""
+        request = self._puzzles[number].request
+        return self._service.level(request.client), request.evaluations
+
     def _distribute(self, batch: WaitingBatch, result: StepResult, seconds: float) -> None:
         """Share out the time, show the step, deliver the finished, keep the others."""
-        numbers = batch.batch.ids.tolist()
+        numbers = batch.numbers
         for row, number in enumerate(numbers):
             puzzle = self._puzzles[number]
             puzzle.seconds += seconds / len(numbers)
@@ -227,7 +273,7 @@ class BatchRunner:
 
     def _remove(self, number: int) -> PendingPuzzle:
         puzzle = self._puzzles.pop(number)
-        self._removed()
+        self._removed(puzzle)
         return puzzle
 
     def _fail(self, number: int, error: Exception) -> None:

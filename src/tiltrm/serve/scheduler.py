@@ -1,28 +1,33 @@
 """Batches between two steps: which puzzles step together, and which batch is next.
 
 Puzzles with the same model and settings share a `SharedSearch`, and their batches are joined
-whenever they have taken the same steps. Half of the time goes to the batch with the lowest cost so
-far, so that easy puzzles are fast and new ones catch up, and half to the oldest batch, so that none
-starves.
+whenever they have taken the same steps. Half of the time goes to the request that was given least
+so far, so that small ones are fast and new ones catch up, and half to the oldest batch, so that
+none starves. A turn takes about `turn_seconds`: batches are cut to as many trajectories as fit, and
+the step of a larger cloud is taken a few particles at a time, with other batches' turns between.
 Proved by tests/serve/test_scheduler.py.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from typing import Any
 
 import torch
 
+from tiltrm.explore.batches import Batch, OpenStep
 from tiltrm.explore.batching import chunk_size
 from tiltrm.explore.cloud import Cloud
-from tiltrm.explore.search import Batch, StagedSearch
-from tiltrm.model.base import RecursiveModel, State
+from tiltrm.explore.search import StagedSearch
+from tiltrm.model.base import RecursiveModel, State, evaluations_per_step
 from tiltrm.model.puzzle_rows import with_puzzle
 from tiltrm.serve.frames import baseline_search
 from tiltrm.solving import build_search, task_of
 from tiltrm.tasks import Task
 
+Rank = Callable[[int], Any]  # of the puzzle with this number; values must have an order
 CHEAPEST, OLDEST, BOTH = "cheapest", "oldest", "both"  # kinds of turns
+FIRST_ROWS = 4  # trajectories a thread in the first turn of a model, before any was timed
 LONGEST_DEBT = 5.0  # seconds by which one kind of turn may be ahead of the other
 
 
@@ -35,6 +40,7 @@ class LoadedModel:
     task: Task
     rows: int  # trajectories to step at once
     trajectory_bytes: int  # of one trajectory in a cloud, at most
+    threads: int = 1  # that step it
 
 
 def load_model(
@@ -44,7 +50,7 @@ def load_model(
     with torch.inference_mode():
         inputs = model.embed(torch.ones(1, task.cells, dtype=torch.uint8, device=device))
     size = 3 * inputs[0].numel() * inputs.element_size()  # answer, latent, and the particle's view
-    return LoadedModel(name, model, task, chunk_size(inputs, 1, threads), size)
+    return LoadedModel(name, model, task, chunk_size(inputs, 1, threads), size, threads)
 
 
 @dataclass(frozen=True, eq=False)
@@ -77,23 +83,39 @@ def shared_baseline(loaded: LoadedModel, puzzle_id: int | None = None) -> Shared
 
 @dataclass(frozen=True, eq=False)
 class WaitingBatch:
-    """A batch between two steps, and the search that advances it."""
+    """A batch between two turns, and the search that advances it.
+
+    `opened` is set where a turn ended inside a step; such a batch has one puzzle.
+    """
 
     shared: SharedSearch
     batch: Batch
+    opened: OpenStep | None = None
 
     def __len__(self) -> int:
         return len(self.batch.ids)
 
     @cached_property
+    def numbers(self) -> list[int]:
+        """Its puzzles; numbers are given in the order of arrival."""
+        return [int(number) for number in self.batch.ids.tolist()]
+
+    @cached_property
     def first(self) -> int:
-        """Its lowest puzzle number: numbers are given in the order of arrival."""
-        return int(self.batch.ids.min())
+        """Its lowest puzzle number."""
+        return min(self.numbers)
 
     @property
-    def position(self) -> tuple[int, int, int]:
-        """Batches at the same position can be joined."""
-        return id(self.shared), self.batch.stage, self.batch.stage_step
+    def position(self) -> tuple[int, int, int, int]:
+        """Batches at the same position can be joined; one inside a step joins no other."""
+        inside = 0 if self.opened is None else 1 + self.first
+        return id(self.shared), self.batch.stage, self.batch.stage_step, inside
+
+    @property
+    def cost(self) -> int:
+        """Evaluations spent on each puzzle, those of a step that has begun among them."""
+        begun = 0 if self.opened is None else self.opened.done
+        return self.batch.evaluations + begun * evaluations_per_step(self.shared.loaded.model)
 
     @property
     def particles(self) -> int:
@@ -104,9 +126,8 @@ class WaitingBatch:
     def cloud_bytes(self) -> int:
         """Bytes of its clouds now."""
         cloud = self.batch.cloud
-        return (
-            0 if cloud is None else cloud.log_weights.numel() * self.shared.loaded.trajectory_bytes
-        )
+        rows = 0 if cloud is None else cloud.log_weights.numel()
+        return rows * self.shared.loaded.trajectory_bytes
 
     def growth(self, puzzles: int) -> int:
         """Bytes that the next step of so many of its puzzles adds."""
@@ -143,24 +164,47 @@ def join(parts: list[WaitingBatch]) -> WaitingBatch:
 
 
 class Scheduler:
-    """All batches between two steps. Their clouds stay below `memory` bytes where possible."""
+    """All batches between two turns. Their clouds stay below `memory` bytes where possible.
 
-    def __init__(self, memory: int) -> None:
-        self.memory = memory
+    Puzzles of the lowest `rank` come first in half of the turns.
+    """
+
+    def __init__(self, memory: int, turn_seconds: float, rank: Rank = lambda number: 0) -> None:
+        self.memory, self.turn_seconds, self.rank = memory, turn_seconds, rank
         self.batches: list[WaitingBatch] = []
-        self._rows: dict[LoadedModel, int] = {}  # smaller limits, after memory ran out
+        self._rows: dict[LoadedModel, int] = {}  # trajectories that fit in a turn
+        self._most: dict[LoadedModel, int] = {}  # smaller limits, after memory ran out
         self._time = {CHEAPEST: 0.0, OLDEST: 0.0}  # seconds of steps taken in these turns
         self._turn = CHEAPEST
 
+    def rows(self, loaded: LoadedModel) -> int:
+        """Trajectories of this model to step in one turn."""
+        most = self._most.get(loaded, loaded.rows)
+        return min(most, self._rows.get(loaded, FIRST_ROWS * loaded.threads))
+
     def limit_rows(self, loaded: LoadedModel, rows: int) -> None:
         """Step at most so many trajectories of this model at once from now on."""
-        self._rows[loaded] = max(1, rows)
+        self._most[loaded] = max(1, rows)
+
+    def time_rows(self, loaded: LoadedModel, rows: int, seconds: float) -> None:
+        """Learn from a turn of so many trajectories how many fit in `turn_seconds`.
+
+        A turn that was too long lowers the number at once; a full one that was short raises it, to
+        twice as many at most. A smaller turn tells little, since part of its time is overhead.
+        """
+        now, share = self.rows(loaded), self.turn_seconds / max(seconds, 1e-9)
+        if share < 1.0:
+            self._rows[loaded] = max(loaded.threads, min(now, int(rows * share)))
+        elif rows >= now:
+            self._rows[loaded] = max(now, int(now * min(2.0, share)))
 
     def take(self) -> WaitingBatch:
         """Remove the next batch, joined with others at its position and cut to a good size."""
         chosen = self._choose()
         size = self._size(chosen)
         others = [b for b in self.batches if b is not chosen and b.position == chosen.position]
+        if self._turn == CHEAPEST and self._is_slow(chosen.shared.loaded):
+            others = [b for b in others if self._rank_of(b) <= self._rank_of(chosen)]
         taken: list[WaitingBatch] = []
         count = 0
         for batch in (chosen, *others):
@@ -169,16 +213,25 @@ class Scheduler:
             self.batches.remove(batch)
             kept = min(len(batch), size - count)
             if kept < len(batch):
-                self.batches.append(batch.part(slice(kept, None)))
-                batch = batch.part(slice(kept))
+                batch, rest = self._cut(batch, kept)
+                self.batches.append(rest)
             taken.append(batch)
             count += kept
         return join(taken)
 
+    def _cut(self, batch: WaitingBatch, kept: int) -> tuple[WaitingBatch, WaitingBatch]:
+        """The puzzles that come first, and the others."""
+        key = self.rank if self._turn == CHEAPEST else int
+        ranks = [key(number) for number in batch.numbers]
+        if ranks == sorted(ranks):  # nearly always; slices copy nothing
+            return batch.part(slice(kept)), batch.part(slice(kept, None))
+        order = torch.tensor(sorted(range(len(ranks)), key=ranks.__getitem__))
+        order = order.to(batch.batch.ids.device)
+        return batch.part(order[:kept]), batch.part(order[kept:])
+
     def _size(self, batch: WaitingBatch) -> int:
         """Puzzles of this batch to step at once."""
-        loaded = batch.shared.loaded
-        return max(1, self._rows.get(loaded, loaded.rows) // batch.particles)
+        return max(1, self.rows(batch.shared.loaded) // batch.particles)
 
     def _choose(self) -> WaitingBatch:
         free = max(0, self.memory - sum(batch.cloud_bytes for batch in self.batches))
@@ -188,13 +241,29 @@ class Scheduler:
         ]  # fmt: skip
         # If none fits, the oldest steps all the same, or nothing would ever finish.
         oldest = min(fitting or self.batches, key=lambda batch: batch.first)
-        cheapest = min(fitting or [oldest], key=lambda batch: batch.batch.evaluations)
-        if oldest.position == cheapest.position:
+        cheapest = min(
+            fitting or [oldest],
+            key=lambda batch: (self._rank_of(batch), batch.cost, batch.particles),
+        )
+        if oldest is cheapest or self._join_in_one_turn(oldest, cheapest):
             self._turn = BOTH
             return oldest
         ahead = self._time[OLDEST] - self._time[CHEAPEST]
         self._turn = CHEAPEST if ahead > 0 else OLDEST
         return cheapest if ahead > 0 else oldest
+
+    def _rank_of(self, batch: WaitingBatch) -> Any:
+        return min(map(self.rank, batch.numbers))
+
+    def _is_slow(self, loaded: LoadedModel) -> bool:
+        """Whether a turn takes longer with every trajectory, so that to join others is to wait."""
+        return self.rows(loaded) < loaded.rows
+
+    def _join_in_one_turn(self, one: WaitingBatch, other: WaitingBatch) -> bool:
+        if one.position != other.position:
+            return False
+        together = (len(b) for b in self.batches if b.position == one.position)
+        return sum(together) <= self._size(one)
 
     def note(self, seconds: float) -> None:
         """Count the time of the step that was taken last.

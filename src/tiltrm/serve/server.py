@@ -4,6 +4,8 @@ import asyncio
 import logging
 import os
 import socket
+import sys
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from types import FrameType
 from typing import ClassVar
@@ -16,19 +18,28 @@ from uvicorn.protocols.http.h11_impl import H11Protocol
 from tiltrm.errors import SettingsError
 from tiltrm.model.base import RecursiveModel
 from tiltrm.serve.app import create
+from tiltrm.serve.background import BackgroundCalls
 from tiltrm.serve.engine import Engine
 from tiltrm.serve.guard import own_names
 from tiltrm.serve.handler import RequestHandler
-from tiltrm.serve.requests import Limits
+from tiltrm.serve.limits import Limits
+from tiltrm.serve.quotas import client_name
 from tiltrm.serve.runner import LOG
 from tiltrm.serve.scheduler import load_model
 from tiltrm.solving import task_of
 
+TOO_MANY = (
+    b"HTTP/1.1 429 Too Many Requests\r\nRetry-After: 5\r\nConnection: close\r\n"
+    b"Content-Length: 0\r\n\r\n"
+)
+LAST_CALL = 10.0  # seconds in which an interrupted call has to end
 IDLE = 30  # seconds without a request, or with an incomplete request head
 
 
 class IdleTimeoutProtocol(H11Protocol):
     """HTTP/1.1 that closes connections whose client sends no complete request head in time.
+
+    It also refuses connections of clients that have too many.
 
     uvicorn limits only the time between two requests; a client that never sends one would keep its
     connection, and enough of them would use up all that the server accepts.
@@ -37,11 +48,21 @@ class IdleTimeoutProtocol(H11Protocol):
 
     seconds: ClassVar[float] = IDLE
     unread: ClassVar[float] = IDLE  # seconds that a client may leave an answer unread
+    most: ClassVar[int] = 1 << 30  # connections of one client
+    clients: ClassVar[Counter[str]] = Counter()  # open connections
+    _client: str | None = None  # None: not counted
     _writing: asyncio.TimerHandle | None = None  # runs while the client does not read
     _timer: asyncio.TimerHandle | None = None  # runs while a request head is awaited
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
+        client = client_name({"client": self.client})
+        if self.clients[client] >= self.most:
+            transport.write(TOO_MANY)
+            transport.close()
+            return
+        self.clients[client] += 1
+        self._client = client
         self._start_timer()
 
     def data_received(self, data: bytes) -> None:
@@ -66,6 +87,10 @@ class IdleTimeoutProtocol(H11Protocol):
         self._stop_timer()
         if self._writing is not None:
             self._writing.cancel()
+        if self._client is not None:
+            self.clients[self._client] -= 1
+            if not self.clients[self._client]:
+                del self.clients[self._client]
         super().connection_lost(exc)
 
     def _start_timer(self) -> None:
@@ -79,17 +104,21 @@ class IdleTimeoutProtocol(H11Protocol):
 
 
 class Server(uvicorn.Server):
-    """At the first signal it refuses new puzzles and finishes the others; at the second it ends."""
+    """At the first signal it refuses new puzzles and finishes the others; at the second it ends.
 
-    def __init__(self, config: uvicorn.Config, engine: Engine) -> None:
+    Diagnoses and generators are ended at the first.
+    """
+
+    def __init__(self, config: uvicorn.Config, engine: Engine, background: BackgroundCalls) -> None:
         super().__init__(config)
-        self.engine = engine
+        self.engine, self.background = engine, background
 
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:
         """Called at SIGTERM and SIGINT."""
         if self.engine.closing:  # at once: threads in the middle of a step would abort the process
             os._exit(128 + sig)
         self.engine.close()
+        self.background.close()
         if open_ := len(self.server_state.tasks):
             LOG.warning("closing after %d open requests; a second signal ends it at once", open_)
 
@@ -103,31 +132,34 @@ class Server(uvicorn.Server):
 def build(
     models: Mapping[str, RecursiveModel], device: torch.device, *, host: str = "127.0.0.1",
     port: int = 8000, token: str | None = None, limits: Limits | None = None,
-    task: str | None = None, names: Sequence[str] = (),
+    task: str | None = None, names: Sequence[str] = (), client_header: str | None = None,
 ) -> tuple[Server, socket.socket]:  # fmt: skip
     """A server and the socket it will listen on; port 0 is any free one. Raises SettingsError.
 
     `task` is the task of all models; each has its own unless given. `names` are further host
-    names that it answers to.
+    names that it answers to. `client_header` is the header in which a proxy names the client.
     """
-    limits = limits or Limits()
+    limits = (limits or Limits()).on(device)
     tasks = {name: task_of(model, task) for name, model in models.items()}
     listener = _listen(host, port)
-    engine = Engine(device, limits.queue)
+    engine = Engine(device, limits)
     loaded = [
         load_model(name, model, tasks[name], device, engine.threads)
         for name, model in models.items()
     ]
     names = own_names(host, listener.getsockname()[0], names)
-    app = create(RequestHandler(engine, loaded, limits), names, token)
-    protocol = type("Protocol", (IdleTimeoutProtocol,), {"unread": limits.write_seconds})
+    handler = RequestHandler(engine, loaded, limits)
+    app = create(handler, names, token, client_header)
+    most = limits.connections if client_header else limits.client_connections  # proxies have many
+    bounds = {"unread": limits.write_seconds, "most": most, "clients": Counter()}
+    protocol = type("Protocol", (IdleTimeoutProtocol,), bounds)
     config = uvicorn.Config(
         app, log_level=logging.WARNING, access_log=False, server_header=False,
         limit_concurrency=limits.connections, timeout_keep_alive=IDLE, ws="none", lifespan="off",
         h11_max_incomplete_event_size=1 << 16, http=protocol, loop="asyncio",
         proxy_headers=False,
     )  # fmt: skip
-    return Server(config, engine), listener
+    return Server(config, engine, handler.background), listener
 
 
 def _listen(host: str, port: int) -> socket.socket:
@@ -160,5 +192,9 @@ def run(server: Server, listener: socket.socket) -> None:
         server.run([listener])
     finally:
         server.engine.close()
+        server.background.close()
         listener.close()
     server.engine.join()
+    if not server.background.join(LAST_CALL):  # torch aborts a process that ends beside its threads
+        sys.stdout.flush()
+        os._exit(0)

@@ -45,9 +45,10 @@ def event(name: str, data: dict[str, Any]) -> str:
     return f"event: {name}\ndata: {json.dumps(data, allow_nan=False)}\n\n"
 
 
-def stream(handler: RequestHandler, body: StreamRequest) -> EventStream:
+def stream(handler: RequestHandler, client: str, body: StreamRequest) -> EventStream:
     """Accept one puzzle and stream its run; raises Refusal."""
-    if handler.streams >= handler.limits.streams:
+    streams, limits = handler.streams, handler.limits
+    if streams.total() >= limits.streams or streams[client] >= limits.client_streams:
         raise Refusal(429, "too many streams; try again later", retry_after="1")
     shared = handler.search(body)
     task, loaded = shared.task, shared.loaded
@@ -58,7 +59,7 @@ def stream(handler: RequestHandler, body: StreamRequest) -> EventStream:
         raise Refusal(422, str(error)) from None
     texts: asyncio.Queue[str] = asyncio.Queue()
     put = from_thread(texts.put_nowait)
-    pending = PendingRequest(1 + body.baseline, lambda: put(""))
+    pending = PendingRequest(1 + body.baseline, lambda: put(""), client)
     usual = loaded.name == SUDOKU.defaults.model  # that of `tiltrm solve` without --model
     texts.put_nowait(
         event("start", frames.start(
@@ -81,10 +82,12 @@ def stream(handler: RequestHandler, body: StreamRequest) -> EventStream:
             )
         )  # fmt: skip
     handler.submit(puzzles)
-    handler.streams += 1
+    streams[client] += 1
 
     def over() -> None:
-        handler.streams -= 1
+        streams[client] -= 1
+        if not streams[client]:
+            del streams[client]
         handler.engine.abandon(pending)
 
     seconds = handler.limits.seconds

@@ -16,7 +16,8 @@ import torch
 from torch import Tensor
 
 from tiltrm.errors import CheckpointError
-from tiltrm.explore.search import NOT_DECIDED, Columns, StateConfidence
+from tiltrm.explore.batches import Columns
+from tiltrm.explore.search import NOT_DECIDED, StateConfidence
 from tiltrm.model.base import RecursiveModel, model_info
 from tiltrm.solving.risk import Rung, ladder, trust
 from tiltrm.tasks import Task

@@ -6,7 +6,6 @@ than a minute. Proved by tests/solving/test_tune.py.
 
 import hashlib
 import json
-import os
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
@@ -15,6 +14,7 @@ from zipfile import BadZipFile
 import numpy as np
 
 from tiltrm.errors import CheckpointError, DataError
+from tiltrm.folders import replacing_file, write_whole
 
 ABOUT = "about.json"
 Arrays = dict[str, np.ndarray[Any, Any]]
@@ -35,7 +35,7 @@ class PartStore:
                     "model; name another folder with --store, or delete this one"
                 )
             if not owner.is_file():
-                _write(owner, json.dumps({"weights": weights}).encode())
+                write_whole(owner, json.dumps({"weights": weights}))
             self.folder = folder / _name(about)
             self.folder.mkdir(exist_ok=True)
         except (OSError, ValueError) as error:
@@ -51,7 +51,7 @@ class PartStore:
             return json.loads(path.read_text())
         except (OSError, ValueError):  # not there yet, or damaged
             made = make()
-            _write(path, json.dumps(made).encode())
+            write_whole(path, json.dumps(made))
             return made
 
     def part(self, name: str, make: Callable[[], Arrays]) -> Arrays:
@@ -64,10 +64,8 @@ class PartStore:
             except (OSError, ValueError, EOFError, KeyError, BadZipFile):
                 path.unlink()  # damaged: made again
         made = make()
-        draft = path.with_suffix(".part")
-        with draft.open("wb") as target:
+        with replacing_file(path) as draft, draft.open("wb") as target:
             np.savez_compressed(target, **made)  # type: ignore[arg-type]
-        os.replace(draft, path)
         return made
 
     def has(self, name: str) -> bool:
@@ -78,9 +76,3 @@ class PartStore:
 def _name(about: Mapping[str, Any]) -> str:
     text = json.dumps(about, sort_keys=True)
     return hashlib.sha256(text.encode()).hexdigest()[:12]
-
-
-def _write(path: Path, content: bytes) -> None:
-    draft = path.with_suffix(".part")
-    draft.write_bytes(content)
-    os.replace(draft, path)

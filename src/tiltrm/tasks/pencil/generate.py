@@ -251,7 +251,7 @@ def _tapa(board: CellBoard, random: Random) -> Made | None:
 
     def worth(cell: int) -> float:
         long_run = len(known[cell]) == 1 and known[cell][0] > 3
-        return len(known[cell]) ** taste * (0.3 if long_run else 1.0)
+        return float(len(known[cell]) ** taste) * (0.3 if long_run else 1.0)
 
     chosen = enough_clues(formula, marks, broken, random, worth)
     if chosen is None:

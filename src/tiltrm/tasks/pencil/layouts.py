@@ -209,9 +209,10 @@ def _cut(
     if not is_rectangle(board, room):
         return None
     parts = []
-    for place in (lambda cell: cell // board.width, lambda cell: cell % board.width):
-        low, high = sorted((place(one), place(two)))
-        parts += [{c for c in room if place(c) > line} for line in range(low, high)]
+    for axis in (0, 1):  # rows, then columns
+        place = {cell: divmod(cell, board.width)[axis] for cell in room}
+        low, high = sorted((place[one], place[two]))
+        parts += [{cell for cell in room if place[cell] > line} for line in range(low, high)]
     large = [part for part in parts if min(len(part), len(room) - len(part)) > 1]
     return random.choice(large or parts)
 

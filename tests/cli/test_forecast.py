@@ -1,0 +1,90 @@
+"""Commands that take more than some minutes say so first; here one millisecond is long."""
+
+import json
+import re
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from tiltrm.cli import forecast
+from tiltrm.tasks import Sudoku
+
+Run = Callable[..., tuple[int, str, str]]
+TASK = Sudoku(2)
+QUICK = ["--particles", "3", "--outer-steps", "2", "--puzzles", "2"]
+
+
+@pytest.fixture
+def csv(tmp_path: Path) -> Path:
+    path = tmp_path / "puzzles.csv"
+    rows = (tuple(map(TASK.decode, TASK.generate(seed))) for seed in range(12))
+    path.write_text("question,answer\n" + "".join(f"{q},{a}\n" for q, a in rows))
+    return path
+
+
+@pytest.fixture
+def all_long(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(forecast, "LONG", 0.0)
+    monkeypatch.setattr(forecast, "CERTAINLY_SHORT", 0)
+
+
+def told(err: str, command: str) -> list[str]:
+    """The lines that say how long it will take."""
+    form = rf"tiltrm {command}: .*, about \d+ (s|min|h .*) here.*"
+    return [line for line in err.splitlines() if re.fullmatch(form, line)]
+
+
+@pytest.mark.usefixtures("all_long")
+def test_diagnose_says_its_evaluations_exactly(tiltrm: Run, folder: str, csv: Path) -> None:
+    code, out, err = tiltrm("diagnose", "--model", folder, "--data", csv, *QUICK, "--json")
+    assert code == 0
+    (line,) = told(err, "diagnose")
+    assert f"2 puzzles and {json.loads(out)['evaluations']:,} evaluations" in line
+
+
+@pytest.mark.usefixtures("all_long")
+@pytest.mark.parametrize("plan", [["--steps", "8"], ["--minutes", "0.05"]])
+def test_train_says_it_after_a_few_steps(
+    tiltrm: Run, csv: Path, tmp_path: Path, plan: list[str]
+) -> None:
+    code, _, err = tiltrm(
+        "train", "--task", "sudoku4", "--preset", "toy", "--data", csv, "--out", tmp_path / "run",
+        "--set", "model.width=16", "--set", "batch=4", "--device", "cpu", *plan,
+    )  # fmt: skip
+    assert code == 0
+    (line,) = told(err, "train")
+    assert "8 steps" in line or "0.05 minutes" in line
+
+
+@pytest.mark.usefixtures("all_long")
+def test_evaluate_and_reproduce_say_it(tiltrm: Run, folder: str, csv: Path, tmp_path: Path) -> None:
+    jobs = ["--method", "deterministic:outer_steps=2", "--folds", "1", "--seeds", "1"]
+    store = ["--store", str(tmp_path / "store")]
+    for expected in (1, 0):  # the second time, nothing is left to do
+        code, _, err = tiltrm("evaluate", "--model", folder, "--data", csv, *jobs, *store)
+        assert (code, len(told(err, "evaluate"))) == (0, expected)
+    code, _, err = tiltrm(
+        "reproduce", "table1", "--tiny", "--compute-only", "--store", str(tmp_path / "r")
+    )
+    assert (code, len(told(err, "reproduce"))) == (0, 1)
+
+
+def test_short_runs_say_nothing(tiltrm: Run, folder: str, csv: Path) -> None:
+    _, _, err = tiltrm("diagnose", "--model", folder, "--data", csv, *QUICK)
+    assert told(err, "diagnose") == []
+
+
+@pytest.mark.parametrize("which", ["--data", "--val"])
+def test_train_reads_no_more_than_it_is_told(
+    tiltrm: Run, csv: Path, tmp_path: Path, which: str
+) -> None:
+    small = tmp_path / "small.csv"
+    small.write_text("".join(csv.read_text().splitlines(keepends=True)[:3]))
+    files = {"--data": small, "--val": small} | {which: csv}
+    code, _, err = tiltrm(
+        "train", "--task", "sudoku4", "--preset", "toy", "--out", tmp_path / "run", "--steps", "1",
+        *(word for pair in files.items() for word in pair), "--max-bytes", "200",
+    )  # fmt: skip
+    assert (code, "200" in err) == (2, True), err
+    assert not (tmp_path / "run").exists()
