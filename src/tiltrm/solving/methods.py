@@ -116,8 +116,9 @@ def adaptive_plan(
     found = tuned_plan(model, known) if tuned else None
     stopping = {name: checked.pop(name) for name in STOPPING if name in checked}
     guide = checked.pop("guide", "halting")
-    if found is not None and "rules" not in stopping and "halt_above" not in stopping:
-        stopping |= {"rules": found.rules, "halt_above": found.halt_above}
+    if "rules" not in stopping and "halt_above" not in stopping:
+        stopping["rules"] = defaults_of(known).rules if found is None else found.rules
+        stopping["halt_above"] = None if found is None else found.halt_above
     plan = resized_plan(default_plan(known) if found is None else found.plan, checked)
     return AdaptivePlan(plan, Stopping.of(model, **stopping), guide, puzzle_id)
 

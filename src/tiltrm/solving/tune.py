@@ -116,7 +116,8 @@ class Tuner:
         if len(puzzles) < FEWEST:
             raise DataError(f"expected at least {FEWEST} puzzles to tune on, got {len(puzzles)}")
         self.model, self.task, self.store, self.seed = model, puzzles.task, store, seed
-        self.rules, self.data, self.tick = rules, data, tick or (lambda spent: None)
+        self.data, self.tick = data, tick or (lambda spent: None)
+        self.rules = rules or defaults_of(puzzles.task).rules
         labelled = puzzles.answers is not None and judge in (None, LABELS)
         self.labels = puzzles.answers if labelled else None
         self.tokens = puzzles.questions

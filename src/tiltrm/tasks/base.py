@@ -27,6 +27,7 @@ class TaskDefaults:
     noise: float = 0.3  # of these stages
     beta: float = 0.25
     symmetric_views: bool = True  # False where labels do not move along with the puzzle
+    rules: bool = False  # adaptive solving stops at a valid solution and for no other reason
     settings: Mapping[str, Mapping[str, float]] = field(default_factory=dict)  # by other method
     model: str = ""  # bundled weights
     training_data: str = ""  # public training set

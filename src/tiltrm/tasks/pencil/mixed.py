@@ -35,7 +35,7 @@ class Pencil:
 
     @property
     def defaults(self) -> TaskDefaults:
-        return TaskDefaults(model="pencil")
+        return TaskDefaults(model="pencil", rules=True)
 
     def types(self, tokens: Tensor) -> Tensor:
         """(..., cell) tokens of questions -> (...) int64, the numbers of their types."""

@@ -55,7 +55,7 @@ class PencilTask:
 
     @property
     def defaults(self) -> TaskDefaults:
-        return TaskDefaults(model="pencil")
+        return TaskDefaults(model="pencil", rules=True)
 
     def encode(self, text: str, *, answer: bool = False) -> Tensor:
         """An address or the plain form -> (cell,) uint8, in the upper left corner."""
