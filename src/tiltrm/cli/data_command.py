@@ -53,7 +53,7 @@ def _check_own(task: Task, *, as_json: bool) -> int:
 
 def _check_reading(arguments: argparse.Namespace) -> None:
     for flag in ("out", "seed", "without"):
-        if getattr(arguments, flag):
+        if getattr(arguments, flag) is not None:
             raise SettingsError(f"--{flag} goes with --generate N, got none; leave --{flag} out")
     if arguments.file is None:
         raise SettingsError("expected a FILE or --generate N, got neither; give one of them")

@@ -32,6 +32,7 @@ from tiltrm.serve.requests import (
 from tiltrm.serve.stream import EventStream, stream
 from tiltrm.settings import METHODS
 from tiltrm.tasks import by_name
+from tiltrm.tasks.published import answer_text
 
 LARGEST_SEED = 2**31
 ROUTING = {  # sentences for refusals of the router
@@ -139,7 +140,7 @@ def _add_facts(app: FastAPI, handler: RequestHandler, metrics: Metrics) -> None:
                 generating.pop()
         return {
             "task": kind.name, "seed": seed, "puzzle": kind.decode(puzzle),
-            "answer": kind.decode(answer),
+            "answer": answer_text(kind, puzzle, answer),
         }  # fmt: skip
 
     @app.get("/healthz")

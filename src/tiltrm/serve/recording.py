@@ -36,7 +36,7 @@ class Recording:
         self.method, self.seed = settings["method"], settings["seed"]
         self.settings = {name: value for name, value in settings.items() if name in TABLE}
         self.frames = frames.FrameBuilder(
-            build_search(model, task, method=self.method, **self.settings)
+            build_search(model, task, method=self.method, **self.settings), task
         )
         self.steps: list[dict[str, Any]] = []
 

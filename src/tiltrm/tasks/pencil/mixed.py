@@ -21,6 +21,9 @@ from tiltrm.tasks.sudoku import SUDOKU
 
 STARTS = (ids.BLACK, ids.ISLAND, ids.ROOM, ids.WALL)  # the first token of each type but Sudoku
 BOARD = ids.SIDE  # cells in a row of the board
+SYMBOLS = {ids.UNSHADED: ".", ids.SHADED: "#", ids.LIGHT: "o"} | {
+    ids.DIGITS + digit: str(digit) for digit in range(1, 10)
+}  # of answers
 BROKEN = 1000  # the count for what is no board of its type
 
 
@@ -66,7 +69,12 @@ class Pencil:
         return torch.stack(rows) if rows else torch.empty(0, self.cells, dtype=torch.uint8)
 
     def decode(self, tokens: Tensor) -> str:
-        """A question -> its address; an answer -> a character for each cell of its board."""
+        """A question -> its address; an answer -> a character for each cell of its board.
+
+        Tokens that are no board give a character each.
+        """
+        if len(tokens) != self.cells:
+            return "".join(SYMBOLS.get(token, "?") for token in tokens.tolist())
         digits = (tokens > ids.BLANK) & (tokens < ids.UNSHADED)
         question = bool((tokens == PAD).any() or (tokens >= ids.BLACK).any())
         if question and int(self.types(tokens)) == kinds.SUDOKU.number:
