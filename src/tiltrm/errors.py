@@ -2,6 +2,7 @@
 
 TiltrmError
 ├── PuzzleError       a puzzle that cannot be read or contradicts itself
+│   └── SizeError     a puzzle of a size that its task does not hold
 ├── DataError         a file, folder or dataset that cannot be read
 ├── CheckpointError   a checkpoint that does not hold the model it should
 ├── SettingsError     a setting out of its range, or unknown
@@ -16,6 +17,10 @@ class TiltrmError(Exception):
 
 class PuzzleError(TiltrmError):
     """A puzzle that cannot be read or contradicts itself."""
+
+
+class SizeError(PuzzleError):
+    """A puzzle of a size that its task does not hold."""
 
 
 class DataError(TiltrmError):

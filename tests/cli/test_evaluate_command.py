@@ -120,7 +120,6 @@ def bad_inputs(data: dict[str, Path], tmp_path: Path) -> dict[str, tuple[object,
     return {
         "no data": (),
         "missing file": ("--data", tmp_path / "absent.csv"),
-        "no labels": ("--data", data["plain"]),
         "no puzzles": ("--data", data["empty"]),
         "unknown method": (*known, "--method", "magic"),
         "unknown setting": (*known, "--set", "magic=1"),

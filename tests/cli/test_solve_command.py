@@ -29,7 +29,8 @@ from tiltrm.tasks import MAZE, SUDOKU, Sudoku
 
 TASK = Sudoku(2)
 ANSWER = "1234341221434321"
-PUZZLE, OTHER, BAD = "1...3..2.1....2.", "2...3..1.1....3.", "11.............."
+PUZZLE, OTHER, BAD = "1...3..2.14...2.", "2...3..1.24...1.", "11.............."
+SEVERAL, NONE = "1...3..2.1....2.", "2...3..1.1....3."  # solutions
 QUICK = ("--method", "deterministic", "--outer-steps", "1")
 
 
@@ -85,7 +86,7 @@ def test_text_says_what_came_out(tiltrm: Any, solver: Any) -> None:
     out = tiltrm("solve", PUZZLE, "--no-color")[1]
     assert "│ 1 2 │ 3 4 │" in out
     assert "\x1b" not in out
-    assert "valid solution (the puzzle has several solutions); confidence 0.993; " in out
+    assert "valid solution; confidence 0.993; " in out
     assert "; stopped by the halting head; 3 evaluations; " in out
     _, out, err = tiltrm("solve", OTHER, BAD)
     assert "breaks a rule" in out
@@ -96,7 +97,17 @@ def test_text_says_what_came_out(tiltrm: Any, solver: Any) -> None:
     solver.halt = 4.5
     out = tiltrm("solve", PUZZLE, "--abstain", "1")[1]
     assert "│ 1 . │ . . │" in out
-    assert "abstained (the puzzle has several solutions); confidence 0.989" in out
+    assert "abstained; confidence 0.989" in out
+
+
+def test_puzzles_without_a_single_solution(tiltrm: Any, solver: Any) -> None:
+    code, out, _ = tiltrm("solve", SEVERAL, "--no-color")
+    assert (code, "valid solution, one of several; confidence 0.993; " in out) == (2, True)
+    code, out, _ = tiltrm("solve", NONE, "--no-color")
+    assert code == 2
+    assert "no valid solution found: the clues contradict each other; " in out
+    out = tiltrm("solve", SEVERAL, "--abstain", "1")[1]
+    assert "abstained (the puzzle has several solutions); confidence 0.993" in out
 
 
 def test_colours_are_for_terminals_that_want_them(

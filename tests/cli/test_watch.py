@@ -15,7 +15,7 @@ from tiltrm.model.trm import TRM
 from tiltrm.tasks import SUDOKU, Sudoku
 
 TASK = Sudoku(2)
-PUZZLE = "1...3..2.1....2."
+PUZZLE = "1...3..2.14...2."
 HEIGHT = 8  # a 4x4 grid with its rules, and the line below
 
 

@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from tiltrm.data import Puzzles
-from tiltrm.evaluate.measure import ByStep, Measurement
+from tiltrm.evaluate.measure import ByStep, Judge, Measurement
 from tiltrm.evaluate.measure import columns as measured
 from tiltrm.explore import Exploration, algorithm, batching, explore
 from tiltrm.explore.guides import halting
@@ -32,7 +32,8 @@ WAYS: dict[str, dict[str, Any]] = {
 
 def watched(model: Wells, puzzles: Puzzles, settings: Exploration, **more: Any) -> ByStep:
     keys = torch.arange(100, 112)
-    watch = ByStep(settings, halting(model), puzzles.labels(), keys, 3)
+    judge = Judge(TASK, puzzles.questions, puzzles.labels())
+    watch = ByStep(settings, halting(model), judge, keys, 3)
     explore(model, puzzles.questions, settings, seed=3, keys=keys, watch=watch, **more)
     return watch
 
@@ -91,6 +92,6 @@ def test_an_answer_against_the_rules_is_not_valid(puzzles: Puzzles) -> None:
     answers[0, 0] = 2 + (answers[0, 0] - 1) % 4
     one = torch.ones(12)
     outcome = Measurement(answers, one, one, one, one, ["budget"] * 12)
-    found = measured(outcome, TASK, puzzles.questions, puzzles.labels(), torch.arange(12),
+    found = measured(outcome, Judge(TASK, puzzles.questions, puzzles.labels()), torch.arange(12),
                      torch.device("cpu"))  # fmt: skip
     assert found["valid"].tolist() == [False] + [True] * 11  # type: ignore[union-attr]

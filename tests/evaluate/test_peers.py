@@ -11,7 +11,7 @@ from torch import Tensor
 
 from tiltrm.data import Puzzles
 from tiltrm.evaluate import do, peers
-from tiltrm.evaluate.measure import Measurement
+from tiltrm.evaluate.measure import Judge, Measurement
 from tiltrm.evaluate.measure import columns as measured
 from tiltrm.evaluate.options import complete
 from tiltrm.evaluate.peers import Case, evaluate_method, exploration
@@ -191,7 +191,7 @@ def test_mazes_are_judged_three_ways() -> None:
     zeros = torch.zeros(4)
     outcome = Measurement(answers, zeros, zeros, zeros, zeros, ("budget",) * 4)
     found = measured(
-        outcome, task, question.expand(4, -1), answers[:1].expand(4, -1), torch.arange(4),
+        outcome, Judge(task, question.expand(4, -1), answers[:1].expand(4, -1)), torch.arange(4),
         torch.device("cpu"),
     )  # fmt: skip
     assert found["exact"].tolist() == [True, False, False, False]

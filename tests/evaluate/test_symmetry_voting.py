@@ -10,6 +10,7 @@ from torch import Tensor
 
 from tiltrm.data import Puzzles
 from tiltrm.errors import SettingsError
+from tiltrm.evaluate.measure import Judge
 from tiltrm.evaluate.symmetry_voting import symmetry_vote
 from tiltrm.explore import Exploration, explore
 from tiltrm.model.base import State
@@ -27,7 +28,7 @@ ONE = Exploration(particles=1, noise=0.0, outer_steps=3, beta=0.0, entropy_every
 def cast(model: Any, puzzles: Puzzles, labels: Tensor | None = None, **more: Any) -> Any:
     settings = {"copies": 6, "select": "majority", "seed": 0, **more}
     known = puzzles.labels() if labels is None else labels
-    return symmetry_vote(model, TASK, puzzles.questions, known, ONE, **settings)
+    return symmetry_vote(model, Judge(TASK, puzzles.questions, known), ONE, **settings)
 
 
 @pytest.mark.parametrize("task", [SUDOKU, MAZE, TASK])
@@ -107,7 +108,7 @@ def test_a_copy_that_broke_has_no_vote_and_counts_as_dissent(puzzles: Puzzles) -
     alive = (first != BLANK).sum(0).tolist()
     assert alive[0] == 0
     assert any(0 < count < 6 for count in alive)
-    found = symmetry_vote(Fragile(), TASK, questions, questions,
+    found = symmetry_vote(Fragile(), Judge(TASK, questions, questions),
                           replace(ONE, on_degenerate="abstain"), copies=6, select="majority",
                           seed=0)  # fmt: skip
     assert found.confidence.tolist() == pytest.approx([count / 6 for count in alive])

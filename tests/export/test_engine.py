@@ -162,7 +162,7 @@ def test_searches_take_the_librarys_decisions(
 def of_library(model: TRM, run: dict[str, Any]) -> dict[str, Any]:
     puzzle, seed, method = FOUR.encode(run.pop("puzzle")), run.pop("seed"), run.pop("method")
     search = build_search(model, FOUR, method=method, **run)
-    builder, steps = frames.FrameBuilder(search), list[dict[str, Any]]()
+    builder, steps = frames.FrameBuilder(search, FOUR), list[dict[str, Any]]()
     result = run_search(
         search, puzzle[None], seed=seed, watch=lambda info: steps.append(builder.frame(info))
     )

@@ -11,13 +11,15 @@ from typing import Any, TextIO
 
 from tiltrm.cli.forecast import say_if_long
 from tiltrm.cli.progress import Bar
-from tiltrm.data import SPLITS, checksum, read, read_lines
+from tiltrm.data import SPLITS, checksum, guess, read, read_lines
 from tiltrm.errors import DataError, PuzzleError, SettingsError
-from tiltrm.tasks import STANDARD, SUDOKU, Task, by_name
+from tiltrm.tasks import SUDOKU, Task, by_name
 from tiltrm.tasks.check import check_task
+from tiltrm.tasks.pencil import Pencil, PencilTask, dataset
 
 SHOWN = 5  # bad rows
 MOST_GENERATED = 10**7  # more is likely a typing mistake
+SEEDS_APART = 10**9  # between the first puzzles of two seeds, so that their files do not overlap
 PROBED = 10  # puzzles whose generation is timed
 CHECKED = 16  # puzzles on which a task of one's own is checked
 
@@ -50,7 +52,7 @@ def _check_own(task: Task, *, as_json: bool) -> int:
 
 
 def _check_reading(arguments: argparse.Namespace) -> None:
-    for flag in ("out", "seed"):
+    for flag in ("out", "seed", "without"):
         if getattr(arguments, flag) is not None:
             raise SettingsError(f"--{flag} goes with --generate N, got none; leave --{flag} out")
     if arguments.file is None:
@@ -68,6 +70,10 @@ def _generated(arguments: argparse.Namespace, task: Task) -> Path:
         raise SettingsError(f"--generate reads no FILE, got {arguments.file!r}; leave one out")
     if path is None:
         raise SettingsError("--generate needs a file to write, got none; name it with --out F")
+    if isinstance(task, PencilTask | Pencil):
+        return _continued(arguments, task, path)
+    if arguments.without:
+        raise SettingsError(f"--without goes with pencil puzzles, got {task.name}; leave it out")
     try:
         with path.open("x", newline="") as target:
             try:
@@ -77,6 +83,21 @@ def _generated(arguments: argparse.Namespace, task: Task) -> Path:
                 raise
     except OSError as error:
         raise DataError(f"{path}: expected to write a new file, got: {error.strerror}") from error
+    return path
+
+
+def _continued(arguments: argparse.Namespace, task: PencilTask | Pencil, path: Path) -> Path:
+    """Generate pencil puzzles on all cores; a file that is there already is continued."""
+    count, seed = arguments.generate, arguments.seed or 0
+    if seed < 0:
+        raise SettingsError(f"--seed must not be negative, got {seed}")
+    with Bar("generating", count, unit="puzzles") as bar:
+        left_out = dataset.write(
+            task.generated_kinds, path, count, first=seed * SEEDS_APART,
+            without=arguments.without or (), progress=bar,
+        )  # fmt: skip
+    if left_out and not arguments.json:
+        print(f"{_counted(left_out, 'puzzle')} left out, which occurred before")
     return path
 
 
@@ -128,7 +149,8 @@ def _report_bad(
     if not bad or (len(bad) == len(results) and not _of_a_puzzle(error)):
         raise error
     cells = {len(result) for result in results if not isinstance(result, PuzzleError)}
-    found = task or next((known for known in STANDARD if known.cells in cells), None)
+    found = task or guess.by_addresses(text for text, _ in entries)
+    found = found or next((known for known in guess.SIZED if known.cells in cells), None)
     return {
         "file": str(path), "task": found.name if found else None, "puzzles": len(results),
         "answers": None, "sha256": None, "split": None, "bad": bad,

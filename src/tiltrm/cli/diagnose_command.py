@@ -35,7 +35,7 @@ def run(arguments: argparse.Namespace) -> int:
     )
     names = arguments.guide or ["halting"]
     guides = {name: parse_guide(name, model, task) for name in names}
-    puzzles = read(arguments.data, task, limit=arguments.puzzles)
+    puzzles = read(arguments.data, task, limit=arguments.puzzles, skip_sizes=True)
     labels = puzzles.labels() if arguments.labels else None
     if arguments.out is not None:
         make_folder(arguments.out)  # now, since the diagnosis takes its time

@@ -4,7 +4,7 @@ import argparse
 import json
 import re
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
@@ -30,6 +30,7 @@ from tiltrm.evaluate import run as compute
 from tiltrm.evaluate.options import NAMES, PLANNED, RULES, settable, tuned_settings
 from tiltrm.evaluate.reliability import reliabilities, reliability_table
 from tiltrm.evaluate.run import Progress
+from tiltrm.evaluate.store import say
 from tiltrm.evaluate.summary import DF, groups, identity
 from tiltrm.evaluate.table import (
     Comparison,
@@ -44,6 +45,7 @@ from tiltrm.report.reliability import draw_reliability
 from tiltrm.solving.plans import tuned_plan
 from tiltrm.solving.risk import check_risk
 
+Types = Mapping[str, Sequence[int]]
 TUNED = "tuned"  # a setting of this command: whether adaptive takes the plan of `tiltrm tune`
 CLUSTER_DEVICES = ("auto", "cpu", "cuda")  # every worker of a cluster has its own GPU
 MOST_SEEDS = 1000  # more are likely a typing mistake
@@ -64,6 +66,7 @@ def run(arguments: argparse.Namespace) -> int:
                 "choose another name"
             )
         target = eval_target(arguments.model, arguments.data, split, arguments.task)
+        _say_what_counts(target)
         todo = _jobs(arguments, asked, target)
         if arguments.ray is None:
             advice = "--limit N takes fewer puzzles"
@@ -76,11 +79,22 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.reliability is not None:
         draw_reliability(found, arguments.reliability)
     if arguments.json:
-        told = figures(shards) | {"reliability": [one.as_dict() for one in found]}
+        told = figures(shards, target.types) | {"reliability": [one.as_dict() for one in found]}
         print(json.dumps(told, allow_nan=False))
     else:
-        print(f"{words(shards)}\n\n{reliability_table(found)}")
+        print(f"{words(shards, target.types)}\n\n{reliability_table(found)}")
     return 0
+
+
+def _say_what_counts(target: EvalTarget) -> None:
+    """Say to stderr which puzzles are left out, and that the rules judge where answers lack."""
+    if target.skipped:
+        say(
+            f"{target.data}: {target.skipped:,} puzzles have a size that {target.task} does not "
+            f"hold and are left out; {target.puzzles:,} remain"
+        )
+    if not target.labelled:
+        say(f"{target.data}: it has no answers, so a valid solution counts as right")
 
 
 def compute_jobs(
@@ -99,10 +113,10 @@ def compute_jobs(
     scale.run(todo, store, arguments.ray or None, gpus=gpus, progress=progress)
 
 
-def figures(shards: Sequence[Shard]) -> dict[str, Any]:
-    """All results, ready for JSON."""
+def figures(shards: Sequence[Shard], types: Types | None = None) -> dict[str, Any]:
+    """All results, ready for JSON; types: the puzzles of each type, if there are several."""
     return {
-        "rows": [row.as_dict() for row in summarise(shards)],
+        "rows": [row.as_dict() for row in summarise(shards, types)],
         "paired": [comparison.as_dict() for comparison in comparisons(shards)],
         "by_step": [
             {
@@ -114,9 +128,9 @@ def figures(shards: Sequence[Shard]) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def words(shards: Sequence[Shard]) -> str:
+def words(shards: Sequence[Shard], types: Types | None = None) -> str:
     """All results as tables."""
-    rows = summarise(shards)
+    rows = summarise(shards, types)
     parts = [text for text in (rows_table(rows), stopping_rules(rows)) if text]
     if found := comparisons(shards):
         parts.append(

@@ -6,7 +6,10 @@ from typing import Any
 
 from tiltrm.settings import EVALUATED, METHODS, TABLE
 
-TASKS = "sudoku, maze, sudoku4, or one's own as FILE.py:NAME"
+TASKS = (
+    "sudoku, maze, lightup, nurikabe, heyawake, tapa, pencil (all types of addresses), sudoku4, or "
+    "one's own as FILE.py:NAME"
+)
 RAY = (
     "spread the work over a Ray cluster: HOST:PORT, auto for the one here, local for a new one "
     "(RAY_ADDRESS, else local)"
@@ -24,14 +27,16 @@ def add_solve(parser: argparse.ArgumentParser) -> None:
     """The flags of `tiltrm solve`."""
     parser.epilog = (
         "Exit code: 0 when every answer is a valid solution or was withheld, 1 when one breaks a "
-        "rule, 2 when a puzzle or anything else typed is wrong (the others are still solved)."
+        "rule, 2 when a puzzle or anything else typed is wrong (the others are still solved). A "
+        "puzzle with no solution or with several counts as wrong, where that is found out."
     )
     add = parser.add_argument
-    add("puzzles", nargs="*", metavar="PUZZLE", help="81 cells, . for a blank; without one, an "
-        "extreme sample")  # fmt: skip
+    add("puzzles", nargs="*", metavar="PUZZLE", help="81 cells, . for a blank, or an address of "
+        "puzz.link; without one, an extreme sample")  # fmt: skip
     add("--file", metavar="F", help="text or CSV file of puzzles; - is standard input")
     _add_max_bytes(parser)
-    add("--model", metavar="M", help="bundled name, folder or checkpoint (sudoku-extreme)")
+    add("--model", metavar="M", help="bundled name, folder or checkpoint (sudoku-extreme, or that "
+        "of the task or of the addresses)")  # fmt: skip
     _add_config(parser)
     add("--task", help=f"{TASKS} (the model's own)")
     add("--method", default=METHODS[0], help=f"{', '.join(METHODS)} ({METHODS[0]})")
@@ -74,8 +79,11 @@ def add_data(parser: argparse.ArgumentParser) -> None:
     add("--task", help=f"{TASKS} (guessed from the content)")
     _add_max_bytes(parser)
     add("--generate", type=int, metavar="N", help="generate N puzzles with answers")
-    add("--out", type=Path, metavar="F", help="the new CSV file for --generate")
+    add("--out", type=Path, metavar="F", help="the new CSV file for --generate; one of pencil "
+        "puzzles is continued")  # fmt: skip
     add("--seed", type=int, help="seed of the generator (0)")
+    add("--without", type=Path, nargs="+", metavar="F", help="leave out the pencil puzzles of "
+        "these CSV files, under all symmetries")  # fmt: skip
     add("--json", action="store_true", help="print the report as one object")
 
 
@@ -237,8 +245,8 @@ def add_evaluate(parser: argparse.ArgumentParser) -> None:
     add("--model", metavar="M", default="sudoku-extreme", help="bundled name, folder or checkpoint "
         "(sudoku-extreme)")  # fmt: skip
     _add_puzzle_id(parser)
-    add("--data", metavar="F", required=True, help="file, folder or dataset of puzzles with "
-        "answers")  # fmt: skip
+    add("--data", metavar="F", required=True, help="file, folder or dataset of puzzles; where it "
+        "has no answers, a valid solution counts as right")  # fmt: skip
     add("--task", help=f"{TASKS} (the model's own)")
     add("--split", metavar="NAME", help="name of these puzzles in the tables (the name of the "
         "file)")  # fmt: skip

@@ -67,7 +67,7 @@ def model_sources(arguments: argparse.Namespace) -> dict[str, str]:
     """The models to load, by the names that requests use: the last part of a path."""
     if arguments.task and not arguments.model:
         raise SettingsError(f"--task {arguments.task} needs --model with models for it, got none")
-    own = [task.defaults.model for task in STANDARD]
+    own = dict.fromkeys(task.defaults.model for task in STANDARD)
     sources = arguments.model or [name for name in own if name in bundled()]
     found: dict[str, str] = {}
     for source in sources or [SUDOKU.defaults.model]:

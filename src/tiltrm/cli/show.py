@@ -15,11 +15,15 @@ COLOURS = re.compile(r"\x1b\[[0-9;]*m")
 COUNTED: dict[int | None, str] = {
     0: " (the puzzle has no solution)", 2: " (the puzzle has several solutions)",
 }  # fmt: skip
+SINGLE = (None, 1)  # solutions of a puzzle that was not counted, or that is as it should be
 
 
 def exit_code(record: PuzzleRecord) -> int:
-    """2 for a bad puzzle, 1 for an answer that breaks the rules, 0 otherwise."""
-    if record.error is not None:
+    """2 for a bad puzzle, 1 for an answer that breaks the rules, 0 otherwise.
+
+    A puzzle with no solution or with several is a bad one.
+    """
+    if record.error is not None or record.solutions not in SINGLE:
         return BAD
     return UNSOLVED if record.solved_by_rules is False else FINE
 
@@ -54,11 +58,18 @@ def rendered(task: Task, *cells: Tensor | None, colour: bool) -> str:
 
 def summary(record: PuzzleRecord) -> str:
     """One line: valid or not, how sure, why it stopped, and what it cost."""
-    verdict = "valid solution" if record.solved_by_rules else "breaks a rule"
     reason = record.decided_by or ""
-    counted = COUNTED.get(record.solutions, "")
     return (
-        f"{'abstained' if record.abstained else verdict}{counted}; "
-        f"confidence {record.confidence:.3f}; {STOPPED.get(reason, reason)}; "
+        f"{_verdict(record)}; confidence {record.confidence:.3f}; {STOPPED.get(reason, reason)}; "
         f"{record.evaluations:,} evaluations; {record.seconds:.2f} s"
     )
+
+
+def _verdict(record: PuzzleRecord) -> str:
+    if record.abstained:
+        return f"abstained{COUNTED.get(record.solutions, '')}"
+    if record.solved_by_rules:
+        return "valid solution" + (", one of several" if record.solutions == 2 else "")
+    if record.solutions == 0:
+        return "no valid solution found: the clues contradict each other"
+    return "no valid solution found: the answer breaks a rule"

@@ -14,9 +14,10 @@ def run(arguments: argparse.Namespace) -> int:
     with needs_extra("site", "export"):
         from tiltrm.export import networks, site
     check_target(arguments.out, site.MARK)
-    models = {
-        name: networks.exportable(load(source)) for name, source in model_sources(arguments).items()
-    }
+    loaded = {name: load(source) for name, source in model_sources(arguments).items()}
+    if not arguments.model:  # of those bundled, the ones whose rules the page knows
+        loaded = {name: model for name, model in loaded.items() if model.task in site.RULES_KNOWN}
+    models = {name: networks.exportable(model) for name, model in loaded.items()}
     sizes = site.write(
         models, arguments.out, task=arguments.task, precision=arguments.precision,
         given_runtime=arguments.runtime,
@@ -25,7 +26,7 @@ def run(arguments: argparse.Namespace) -> int:
         print(json.dumps(sizes))
         return 0
     print(f"{len(sizes)} files, {sum(sizes.values()) / 1e6:.1f} MB in {arguments.out}")
-    for name, loaded in site.loaded_bytes(sizes).items():
-        print(f"  a visitor loads {loaded / 1e6:.1f} MB for {name}")
+    for name, size in site.loaded_bytes(sizes).items():
+        print(f"  a visitor loads {size / 1e6:.1f} MB for {name}")
     print(f"try it: python3 -m http.server --directory {arguments.out}")
     return 0

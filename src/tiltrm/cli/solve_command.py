@@ -5,8 +5,9 @@ import os
 import shutil
 import sys
 import tempfile
-from collections.abc import Mapping
-from contextlib import nullcontext
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, nullcontext
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +19,8 @@ from tiltrm.cli.progress import Bar
 from tiltrm.cli.show import Printer, exit_code
 from tiltrm.cli.watch import LiveCloud
 from tiltrm.data import read_lines
-from tiltrm.data.text_files import MAX_BYTES, BoundedStream
+from tiltrm.data.guess import LOOK_AT, by_addresses
+from tiltrm.data.text_files import MAX_BYTES, BoundedStream, lines
 from tiltrm.device import choose
 from tiltrm.errors import DataError, SettingsError
 from tiltrm.model import load
@@ -41,8 +43,9 @@ STDIN, STDIN_NAME = "-", "standard input"
 def run(arguments: argparse.Namespace) -> int:
     """Solve, print as it goes, and return the exit code."""
     device = choose(arguments.device)
-    model, task = _open(arguments, device)
-    texts = _texts(arguments, task)
+    with _puzzle_file(arguments) as file:
+        model, task = _open(arguments, device, file)
+        texts = _texts(arguments, task, file)
     _check_outputs(arguments, len(texts))
     show = Printer(task, as_json=arguments.json, colour=not arguments.no_color)
     live = LiveCloud(task, model, colour=show.colour) if arguments.watch else None
@@ -98,13 +101,26 @@ def _forecast(model: Model, task: Task, puzzles: int, settings: Mapping[str, Any
     say_if_long("solve", f"{most:,} evaluations at most", seconds, advice)
 
 
-def _open(arguments: argparse.Namespace, device: torch.device) -> tuple[Model, Task]:
-    bundled = defaults_of(arguments.task or "").model or SUDOKU.defaults.model
-    model = load(
-        arguments.model or bundled, config=arguments.config, device=device,
-        puzzle_id=arguments.puzzle_id,
-    )  # fmt: skip
+def _open(
+    arguments: argparse.Namespace, device: torch.device, file: Path | None
+) -> tuple[Model, Task]:
+    """The model, by default the bundled one of the task or of the addresses; and its task."""
+    bundled = defaults_of(arguments.task or "").model
+    if not (arguments.model or bundled or arguments.task):
+        bundled = _addressed_model(arguments, file)
+    name = arguments.model or bundled or SUDOKU.defaults.model
+    model = load(name, config=arguments.config, device=device, puzzle_id=arguments.puzzle_id)
     return model, task_of(model, arguments.task)
+
+
+def _addressed_model(arguments: argparse.Namespace, file: Path | None) -> str:
+    """The bundled model for the addresses among the puzzles; '' where there are none."""
+    texts = list(arguments.puzzles)
+    if file is not None:
+        for line in islice(lines(file, arguments.max_bytes), LOOK_AT):
+            texts += [part.strip(' "\r\n') for part in line.split(",")]
+    task = by_addresses(texts)
+    return "" if task is None else defaults_of(task).model
 
 
 def _check_outputs(arguments: argparse.Namespace, puzzles: int) -> None:
@@ -149,38 +165,34 @@ def _settings(arguments: argparse.Namespace) -> dict[str, Any]:
     )
 
 
-def _texts(arguments: argparse.Namespace, task: Task) -> list[str]:
+def _texts(arguments: argparse.Namespace, task: Task, file: Path | None) -> list[str]:
     """The puzzles of the command line, then those of the file, or else the sample."""
     for text in arguments.puzzles:
         if os.path.isfile(text):
             raise SettingsError(f"expected a puzzle, got the file {text!r}; write --file {text}")
     texts = list(arguments.puzzles)
-    if arguments.file is not None:
-        if arguments.file == STDIN:
-            found = _from_stdin(task, arguments.max_bytes)
-        else:
-            found = _from(arguments.file, task, arguments.max_bytes)
+    if file is not None:
+        found = [text for text, _ in read_lines(file, task, max_bytes=arguments.max_bytes)]
         if not found:
-            name = STDIN_NAME if arguments.file == STDIN else arguments.file
-            raise DataError(f"{name}: expected at least one puzzle, got none")
+            raise DataError(f"{file}: expected at least one puzzle, got none")
         texts += found
     return texts or [SAMPLE if task.name == "sudoku" else task.decode(task.generate(0)[0])]
 
 
-def _from(path: str | Path, task: Task, max_bytes: int | None) -> list[str]:
-    return [text for text, _ in read_lines(Path(path), task, max_bytes=max_bytes)]
-
-
-def _from_stdin(task: Task, max_bytes: int | None) -> list[str]:
-    """A copy first, so that a CSV or gzip stream will do as well as text."""
+@contextmanager
+def _puzzle_file(arguments: argparse.Namespace) -> Iterator[Path | None]:
+    """The file of puzzles, if there is one; of standard input a copy, which may be gzip or CSV."""
+    if arguments.file != STDIN:
+        yield None if arguments.file is None else Path(arguments.file)
+        return
     if sys.stdin is None:
         raise DataError(f"{STDIN_NAME}: expected puzzles, got a closed stream; give a file")
     with tempfile.TemporaryDirectory() as folder:
         copy = Path(folder) / "stdin"
-        most = MAX_BYTES if max_bytes is None else max_bytes
+        most = MAX_BYTES if arguments.max_bytes is None else arguments.max_bytes
         try:
             with copy.open("wb") as target:  # `yes | tiltrm solve --file -` must not fill the disk
                 shutil.copyfileobj(BoundedStream(sys.stdin.buffer, lambda: most), target)
-            return _from(copy, task, max_bytes)
+            yield copy
         except DataError as error:
             raise DataError(str(error).replace(str(copy), STDIN_NAME)) from error

@@ -4,30 +4,54 @@ from collections.abc import Callable, Iterable, Sequence
 from itertools import islice
 
 from tiltrm.errors import DataError, PuzzleError
-from tiltrm.tasks import MAZE, STANDARD, Sudoku, Task
+from tiltrm.tasks import MAZE, STANDARD, SUDOKU, Sudoku, Task
+from tiltrm.tasks.pencil import PENCIL, address
+from tiltrm.tasks.pencil import TASKS as PENCIL_TASKS
 
 LOOK_AT = 64  # lines: two mazes
+ADDRESSED = (*PENCIL_TASKS, PENCIL)  # recognised by addresses only: their sizes vary
+SIZED = tuple(task for task in STANDARD if task not in ADDRESSED)
 
 
 def by_cells(cells: int) -> Task:
     """The standard task of this many cells."""
-    for task in STANDARD:
+    for task in SIZED:
         if task.cells == cells:
             return task
-    sizes = ", ".join(f"{task.cells} ({task.name})" for task in STANDARD)
+    sizes = ", ".join(f"{task.cells} ({task.name})" for task in SIZED)
     raise DataError(f"expected puzzles of {sizes} cells, got {cells}; name the task")
+
+
+def by_addresses(texts: Iterable[str]) -> Task | None:
+    """The task of the addresses among the texts: that of their type, or of all types.
+
+    None where there is no address.
+    """
+    found = [text for text in texts if address.is_address(text)]
+    kinds = {kind for text in found if (kind := address.kind_in(text)) is not None}
+    if len(kinds) == 1:
+        name = kinds.pop().name
+        return next(task for task in (SUDOKU, *PENCIL_TASKS) if task.name == name)
+    return PENCIL if found else None
+
+
+def by_questions(texts: Sequence[str]) -> Task:
+    """The standard task of the questions of a table; the first of them says its size."""
+    return by_addresses(texts) or by_cells(len(texts[0]))
 
 
 def by_texts(texts: Sequence[str]) -> Task:
     """The standard task of one-line puzzles, some of which may be bad."""
-    sizes = {task.cells: task for task in STANDARD}
+    sizes = {task.cells: task for task in SIZED}
     known = (sizes[len(text)] for text in texts if len(text) in sizes)
-    return next(known, None) or by_lines(texts)
+    return by_addresses(texts) or next(known, None) or by_lines(texts)
 
 
 def by_lines(lines: Sequence[str]) -> Task:
     """The standard task of plain text: a maze is written with the characters # S G o alone."""
     sample = lines[:LOOK_AT]
+    if (named := by_addresses(lines)) is not None:
+        return named
     characters = set().union(*sample)
     if characters <= set("# SGo\r\n") and characters & set("SG"):
         return MAZE
@@ -50,11 +74,16 @@ def check_task(
         return
     for other in STANDARD:
         divided = texts if texts_for is None else texts_for(other)
-        if other != task and any(_fits(other, text) for text in islice(divided, LOOK_AT)):
+        if other != task and any(_belongs(other, text) for text in islice(divided, LOOK_AT)):
             raise DataError(
                 f"expected puzzles of {task.name}, got puzzles that look like {other.name}; "
                 f"add --task {other.name}"
             )
+
+
+def _belongs(task: Task, text: str) -> bool:
+    """Whether a text is a puzzle of the task, and shows it."""
+    return (task not in ADDRESSED or address.is_address(text)) and _fits(task, text)
 
 
 def _fits(task: Task, text: str) -> bool:

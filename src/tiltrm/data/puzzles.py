@@ -19,6 +19,7 @@ class Puzzles:
     ratings: Tensor | None = None  # (puzzle,) float64: difficulty, as the dataset gives it
     sources: tuple[str, ...] | None = None  # per puzzle, the list that it comes from
     file: str | None = None  # that they were read from, named in errors
+    skipped: int = 0  # puzzles of the file of a size that the task does not hold
 
     def __post_init__(self) -> None:
         shape = (len(self.questions), self.task.cells)

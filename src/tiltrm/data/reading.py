@@ -32,6 +32,7 @@ def read(
     *,
     default: str = "test",
     max_bytes: int | None = None,
+    skip_sizes: bool = False,
 ) -> Puzzles:
     """Puzzles of a CSV or text file, of a folder, or of a dataset ('sudoku-extreme/test').
 
@@ -39,6 +40,7 @@ def read(
     split: a part of a folder or dataset; `default` names the part if None.
     limit: the largest number of puzzles to read.
     max_bytes: the most bytes of text to read, after decompression (text_files.MAX_BYTES).
+    skip_sizes: whether to leave out puzzles of a size that the task does not hold, and count them.
     """
     if limit is not None and limit < 1:
         raise SettingsError(f"limit must be at least 1, got {limit}")
@@ -51,7 +53,7 @@ def read(
         if is_folder:
             found = npy.read(path, task, limit, max_bytes)
         else:
-            found = _read_file(path, task, limit, max_bytes)
+            found = _read_file(path, task, limit, max_bytes, skip_sizes=skip_sizes)
     return replace(found, file=str(path))
 
 
@@ -68,13 +70,15 @@ def read_lines(
     return _entries_of_text(source.split("\n"), task)
 
 
-def _read_file(path: Path, task: Task | None, limit: int | None, max_bytes: int | None) -> Puzzles:
+def _read_file(
+    path: Path, task: Task | None, limit: int | None, max_bytes: int | None, *, skip_sizes: bool
+) -> Puzzles:
     first, lines = _open(path, max_bytes)
     if text_files.is_csv_header(first):
-        return text_files.read_csv(lines, task, limit)
+        return text_files.read_csv(lines, task, limit, skip_sizes=skip_sizes)
     if "," in first.partition("#")[0]:  # no puzzle has a comma, but a comment may
         raise DataError(f"expected a CSV with a column 'question', got {first[:80]!r}")
-    return text_files.read_text(lines, task, limit)
+    return text_files.read_text(lines, task, limit, skip_sizes=skip_sizes)
 
 
 def _entries_of_file(path: Path, task: Task | None, max_bytes: int | None) -> list[Entry]:

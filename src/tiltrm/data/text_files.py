@@ -11,6 +11,7 @@ import math
 import os
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import replace
 from itertools import chain, islice
 from typing import TYPE_CHECKING, Protocol
 
@@ -19,7 +20,7 @@ from torch import Tensor
 
 from tiltrm.data import guess
 from tiltrm.data.puzzles import Puzzles, check_answers
-from tiltrm.errors import DataError, PuzzleError
+from tiltrm.errors import DataError, PuzzleError, SizeError
 from tiltrm.tasks.base import Task
 
 if TYPE_CHECKING:
@@ -134,7 +135,10 @@ def blocks(lines: Iterable[str], task: Task) -> Iterator[str]:
         yield "\n".join(grid)
 
 
-def read_text(lines: Iterable[str], task: Task | None = None, limit: int | None = None) -> Puzzles:
+def read_text(
+    lines: Iterable[str], task: Task | None = None, limit: int | None = None, *,
+    skip_sizes: bool = False,
+) -> Puzzles:  # fmt: skip
     """A text file as Puzzles; the first bad puzzle is an error.
 
     The text is never in memory as a whole.
@@ -144,15 +148,19 @@ def read_text(lines: Iterable[str], task: Task | None = None, limit: int | None 
     own = task or guess.by_lines(head)
     texts = islice(blocks(chain(head, stream), own), limit)
     parts: list[Tensor] = []
+    skipped = seen = 0
     while chunk := list(islice(texts, CHUNK)):
-        if task is not None and not parts:
+        if task is not None and not seen:
             guess.check_task(task, chunk, lambda other: blocks(head, other))
-        parts.append(encode_texts(own, chunk, first=sum(map(len, parts)) + 1))
-    if not parts:
+        seen += len(chunk)
+        held = [text for text in chunk if not (skip_sizes and _of_other_size(own, text))]
+        skipped += len(chunk) - len(held)
+        parts.append(encode_texts(own, held, first=seen - len(chunk) + 1))
+    if not sum(map(len, parts)):
         if task is not None:
             guess.check_task(task, [], lambda other: blocks(head, other))
         raise DataError("expected at least one puzzle, got none")
-    return Puzzles(own, torch.cat(parts))
+    return Puzzles(own, torch.cat(parts), skipped=skipped)
 
 
 def is_csv_header(line: str) -> bool:
@@ -183,20 +191,41 @@ def csv_rows(lines: Iterable[str]) -> Iterator[dict[str, str]]:
         raise DataError(f"line {reader.line_num}: expected CSV, got: {error}") from error
 
 
-def read_csv(lines: Iterable[str], task: Task | None = None, limit: int | None = None) -> Puzzles:
+def _of_other_size(task: Task, text: str) -> bool:
+    """Whether a puzzle can be read but has a size that the task does not hold."""
+    if task not in guess.ADDRESSED:
+        return False
+    try:
+        task.encode(text)
+    except SizeError:
+        return True
+    except PuzzleError:
+        return False
+    return False
+
+
+def read_csv(
+    lines: Iterable[str], task: Task | None = None, limit: int | None = None, *,
+    skip_sizes: bool = False,
+) -> Puzzles:  # fmt: skip
     """A CSV file as Puzzles; answers are checked against the rules."""
     source = islice(csv_rows(lines), limit)
     parts: list[Puzzles] = []
+    skipped = seen = 0
     while chunk := list(islice(source, CHUNK)):
         questions = [row["question"] for row in chunk]
         if task is None:
-            task = guess.by_cells(len(questions[0]))
-        elif not parts:
+            task = guess.by_questions(questions)
+        elif not seen:
             guess.check_task(task, questions)
-        parts.append(_encode_rows(chunk, task, sum(map(len, parts)) + 1))
+        seen += len(chunk)
+        held = [row for row in chunk if not (skip_sizes and _of_other_size(task, row["question"]))]
+        skipped += len(chunk) - len(held)
+        if held:
+            parts.append(_encode_rows(held, task, seen - len(chunk) + 1))
     if not parts:
         raise DataError("expected at least one puzzle, got none")
-    return _join(parts)
+    return replace(_join(parts), skipped=skipped)
 
 
 def _encode_rows(chunk: Sequence[dict[str, str]], task: Task, first: int) -> Puzzles:

@@ -14,8 +14,41 @@ from tiltrm.explore.guides import Score
 from tiltrm.explore.keys import derive
 from tiltrm.explore.step import Tilt, final_candidates
 from tiltrm.tasks import Maze, Task
+from tiltrm.tasks.base import exactly_right
+from tiltrm.tasks.published import labels_on_board
 
 Columns = Mapping[str, Tensor | Sequence[Any] | None]
+
+
+@dataclass(frozen=True)
+class Judge:
+    """Says which answers are right: those that equal the labels.
+
+    Without labels those that keep the rules, so that any solution of a puzzle with several is
+    right. Cells outside a puzzle's board do not count (tiltrm.tasks.published).
+    """
+
+    task: Task
+    tokens: Tensor  # (puzzle, cell)
+    labels: Tensor | None  # (puzzle, cell)
+
+    def right(self, answers: Tensor, rows: Tensor | slice = slice(None)) -> Tensor:
+        """(row, ..., cell) -> (row, ...) bool, for these rows of the puzzles."""
+        tokens = self._along(self.tokens[rows], answers)
+        if self.labels is None:
+            return self.task.is_solved(tokens, answers)
+        labels = self._along(self.labels[rows], answers)
+        return exactly_right(answers, labels_on_board(self.task, tokens, labels))
+
+    def _along(self, values: Tensor, answers: Tensor) -> Tensor:
+        """(row, cell) -> (row, 1, ..., cell), on the device of the answers."""
+        middle = (1,) * (answers.dim() - 2)
+        return values.to(answers.device).view(len(values), *middle, -1)
+
+    def on(self, device: torch.device) -> "Judge":
+        """The same on another device."""
+        labels = None if self.labels is None else self.labels.to(device)
+        return Judge(self.task, self.tokens.to(device), labels)
 
 
 @dataclass(frozen=True)
@@ -35,27 +68,24 @@ class Measurement:
     path_entropy: Tensor | None = None
 
 
-def columns(
-    found: Measurement,
-    task: Task,
-    tokens: Tensor,
-    labels: Tensor,
-    keys: Tensor,
-    device: torch.device,
-) -> Columns:
+def columns(found: Measurement, judge: Judge, keys: Tensor, device: torch.device) -> Columns:
     """The columns of a shard, on the CPU.
 
-    tokens, labels: (puzzle, cell); keys: (puzzle,) rows of the split. Rules are checked on
-    `device`: a maze takes some hundred steps of flooding.
+    keys: (puzzle,) rows of the split. Rules are checked on `device`: a maze takes some hundred
+    steps of flooding. Without labels no column says which cells are right.
     """
-    right = found.answers == labels
+    task, tokens, labels = judge.task, judge.tokens, judge.labels
     cells = found.terminal_entropy is not None
-    nothing = right.new_zeros(len(right), 0)
-    none = torch.zeros(len(right), 0, dtype=torch.float16)
+    nothing = torch.zeros(len(tokens), 0, dtype=torch.bool)
+    none = torch.zeros(len(tokens), 0, dtype=torch.float16)
     shortest, valid = _by_rules(task, tokens.to(device), found.answers.to(device))
+    cell_right, off = nothing, nothing.short()
+    if cells and labels is not None:
+        # The answer as what it is off the label by, so that a shard gives away no solution.
+        cell_right, off = found.answers == labels, found.answers.short() - labels.short()
     values: dict[str, Tensor | Sequence[Any] | None] = {
         "puzzle": keys.long(),
-        "exact": right.all(-1),
+        "exact": valid if labels is None else judge.right(found.answers),
         "oracle": found.oracle,
         "shortest": shortest,
         "valid": valid,
@@ -68,10 +98,9 @@ def columns(
         "oracle_by_step": _or(found.oracle_by_step, nothing),
         "terminal_entropy": _or(found.terminal_entropy, none).half(),
         "path_entropy": _or(found.path_entropy, none).half(),
-        "cell_right": right if cells else nothing,
+        "cell_right": cell_right,
         "free": ~task.given(tokens) if cells else nothing,
-        # The answer as what it is off the label by, so that a shard gives away no solution.
-        "off": found.answers.short() - labels.short() if cells else nothing.short(),
+        "off": off,
     }
     return {name: v.cpu() if isinstance(v, Tensor) else v for name, v in values.items()}
 
@@ -97,10 +126,14 @@ class ByStep:
     """
 
     def __init__(
-        self, settings: Exploration, guide: Score, labels: Tensor, keys: Tensor, seed: int
-    ) -> None:
-        """labels: (puzzle, cell) and keys: (puzzle,), all different, on the device of the run."""
-        self.settings, self.labels = settings, labels
+        self, settings: Exploration, guide: Score, judge: Judge, keys: Tensor, seed: int, *,
+        last_only: bool = False,
+    ) -> None:  # fmt: skip
+        """judge and keys: (puzzle,), all different, on the device of the run.
+
+        last_only: only the last step is judged.
+        """
+        self.settings, self.judge, self.last_only = settings, judge, last_only
         self.roots, self.order = derive(keys, seed).sort()
         self.weigh = Tilt(guide, settings.beta, make_potential(settings))
         self.resample = make_resample(settings)
@@ -112,10 +145,12 @@ class ByStep:
 
     def __call__(self, info: StepInfo) -> None:
         step, keys = info.context.clock.step, info.context.problem.keys
+        if self.last_only and step < self.settings.outer_steps:
+            return
         rows = self.order[torch.searchsorted(self.roots, keys)]
-        labels = self.labels[rows]
+        labels = None if self.judge.labels is None else self.judge.labels[rows]
         final = final_candidates(info, self.weigh, self.resample, ask_guide=self.ask_guide)
         chosen = make_select(self.settings, labels)(final)
-        right = (final.answers == labels[:, None]).all(-1) & final.alive
+        right = self.judge.right(final.answers, rows) & final.alive
         self.exact[rows, step - 1] = right.gather(1, chosen[:, None])[:, 0]
         self.oracle[rows, step - 1] = right.any(-1)

@@ -21,7 +21,7 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor
 
-from tiltrm.evaluate.measure import ByStep, Columns, Measurement, columns
+from tiltrm.evaluate.measure import ByStep, Columns, Judge, Measurement, columns
 from tiltrm.evaluate.options import PLANNED, RULES, fields_of, plan_of
 from tiltrm.evaluate.symmetry_voting import symmetry_vote
 from tiltrm.explore import Exploration, explore
@@ -39,6 +39,7 @@ from tiltrm.settings import AGREE_AMONG, AGREE_SHARE, HALT_ABOVE
 from tiltrm.solving import parse_guide, plan_views, stopping_rules
 from tiltrm.solving.methods import FIXED
 from tiltrm.tasks import Symmetry, Task
+from tiltrm.tasks.published import labels_on_board
 
 Settings = Mapping[str, Any]  # complete, see tiltrm.evaluate.options
 
@@ -49,7 +50,7 @@ class Case(NamedTuple):
     model: RecursiveModel
     task: Task
     tokens: Tensor  # (puzzle, cell)
-    labels: Tensor  # (puzzle, cell)
+    labels: Tensor | None  # (puzzle, cell); None: the rules say which answers are right
     settings: Settings
     seed: int
     keys: Tensor  # (puzzle,) rows of the split
@@ -59,6 +60,18 @@ class Case(NamedTuple):
     def device(self) -> torch.device:
         """The device of the model."""
         return device_of(self.model, self.tokens)
+
+    @property
+    def judge(self) -> Judge:
+        """Which answers are right."""
+        return Judge(self.task, self.tokens, self.labels)
+
+    @property
+    def board_labels(self) -> Tensor | None:
+        """The labels, with pads where a puzzle does not fill its board."""
+        if self.labels is None:
+            return None
+        return labels_on_board(self.task, self.tokens, self.labels)
 
     @property
     def seconds(self) -> float:
@@ -84,14 +97,18 @@ def _fixed(method: str, case: Case) -> Measurement:
     """A cloud that takes all of its steps: what `tiltrm.explore` gives."""
     own, guide, settings = exploration(method, case.settings), case.guide, case.settings
     watch = None
-    if settings["by_step"]:
-        labels, keys = case.labels.to(case.device), case.keys.to(case.device)
-        watch = ByStep(own, guide, labels, keys, case.seed)
+    cloud = own.particles > 1
+    by_rules = case.labels is None and cloud and math.isinf(case.seconds)
+    if settings["by_step"] or by_rules:
+        judge, keys = case.judge.on(case.device), case.keys.to(case.device)
+        last_only = not settings["by_step"]
+        watch = ByStep(own, guide, judge, keys, case.seed, last_only=last_only)
     result = explore(
         case.model, case.tokens, own, guide=guide, seed=case.seed, keys=case.keys,
-        labels=case.labels, seconds=case.seconds, progress=case.progress, watch=watch,
+        labels=case.board_labels, seconds=case.seconds, progress=case.progress, watch=watch,
     )  # fmt: skip
-    cloud = own.particles > 1
+    oracle = watch.oracle[:, -1] if watch and by_rules else result.oracle
+    recorded = watch if settings["by_step"] else None
     steps = result.evaluations // (own.particles * evaluations_per_step(case.model))
     return Measurement(
         answers=result.answers,
@@ -104,9 +121,9 @@ def _fixed(method: str, case: Case) -> Measurement:
         ],
         terminal_entropy=result.terminal_entropy if settings["cells"] else None,
         path_entropy=result.path_entropy,
-        oracle=result.oracle if cloud else None,
-        exact_by_step=watch.exact if watch else None,
-        oracle_by_step=watch.oracle if watch and cloud else None,
+        oracle=oracle if cloud else None,
+        exact_by_step=recorded.exact if recorded else None,
+        oracle_by_step=recorded.oracle if recorded and cloud else None,
     )
 
 
@@ -152,7 +169,7 @@ def _searched(
 def _symmetry(case: Case) -> Measurement:
     own = replace(FIXED["deterministic"], outer_steps=case.settings["outer_steps"])
     return symmetry_vote(
-        case.model, case.task, case.tokens, case.labels, own, copies=case.settings["copies"],
+        case.model, case.judge, own, copies=case.settings["copies"],
         select=case.settings["select"], seed=case.seed, progress=case.progress,
     )  # fmt: skip
 
@@ -171,7 +188,7 @@ def _c_voting(case: Case) -> Measurement:
         on_degenerate="abstain",
     )  # fmt: skip
     result = explore(
-        model, case.tokens, own, seed=case.seed, keys=case.keys, labels=case.labels,
+        model, case.tokens, own, seed=case.seed, keys=case.keys, labels=case.board_labels,
         guide=lambda state, context: in_groups(mean_probability, state.answer),
         progress=case.progress,
     )  # fmt: skip
@@ -200,4 +217,4 @@ def evaluate_method(method: str, case: Case) -> Columns:
     """The columns of a shard: the method's answers, measured."""
     case = case._replace(model=with_puzzle(case.model, case.settings.get("puzzle_id")))
     found = METHODS[method](case)
-    return columns(found, case.task, case.tokens, case.labels, case.keys, case.device)
+    return columns(found, case.judge, case.keys, case.device)

@@ -62,7 +62,7 @@ def do(job: Job, model: RecursiveModel, puzzles: Puzzles, progress: Ticks | None
     if job.kind == DIAGNOSE:
         return {"figures": [_diagnosed(job, model, part, progress)]}
     case = Case(
-        model, part.task, part.questions, part.labels(), job.options, job.seed, rows, progress
+        model, part.task, part.questions, part.answers, job.options, job.seed, rows, progress
     )
     return evaluate_method(job.method, case)
 

@@ -1,6 +1,6 @@
 """From shards to the rows and curves of tables; the order of the shards does not matter."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -144,13 +144,22 @@ def failures(shards: Iterable[Shard]) -> Failures:
     return found
 
 
-def summarise(shards: Iterable[Shard]) -> list[Row]:
+def summarise(
+    shards: Iterable[Shard], types: Mapping[str, Sequence[int]] | None = None
+) -> list[Row]:
     """A row for every method and setting; then the same on DF, if the baseline was run.
 
+    types: the puzzles of each type, if there are several; each is a split of its own at the end.
     Proved by tests/evaluate/test_summary.py against sums by hand.
     """
     shards = list(shards)
-    return [_row(*part) for part in _parts(shards, failures(shards))]
+    rows = [_row(*part) for part in _parts(shards, failures(shards))]
+    for name, puzzles in (types or {}).items():
+        among = np.array(puzzles)
+        for group in groups(shards):
+            if any(np.isin(shard["puzzle"], among).any() for shard in group):
+                rows.append(_row(group, f"{group[0].job.split}, {name}", among))
+    return rows
 
 
 def by_step(shards: Iterable[Shard]) -> list[Curve]:

@@ -7,34 +7,34 @@ on neither the batch nor the fold it is in.
 import torch
 from torch import Tensor
 
-from tiltrm.evaluate.measure import Measurement
+from tiltrm.evaluate.measure import Judge, Measurement
 from tiltrm.explore import Exploration, Result, explore
 from tiltrm.explore.choices import SELECTORS
 from tiltrm.explore.inputs import device_of
 from tiltrm.explore.search import UNDECIDED, Progress
 from tiltrm.explore.select import Candidates, same_answer
 from tiltrm.model.base import RecursiveModel
-from tiltrm.tasks import Task
 from tiltrm.tasks.base import views
 
 
 def symmetry_vote(
-    model: RecursiveModel, task: Task, tokens: Tensor, labels: Tensor, settings: Exploration, *,
+    model: RecursiveModel, judge: Judge, settings: Exploration, *,
     copies: int, select: str, seed: int, progress: Progress | None = None,
 ) -> Measurement:  # fmt: skip
-    """`settings` are of one noise-free trajectory.
+    """The puzzles of the judge; `settings` are of one noise-free trajectory.
 
     Proved by tests/evaluate/test_symmetry_voting.py.
     """
+    tokens = judge.tokens
     device = device_of(model, tokens)
-    seen = views(task, copies, seed)
+    seen = views(judge.task, copies, seed)
     turned = seen.apply(tokens.expand(copies, -1, -1))  # (copy, puzzle, cell)
     result = explore(model, turned.flatten(0, 1), settings, seed=seed, progress=progress)
     answers = seen.undo(result.answers.view(turned.shape)).transpose(0, 1).to(device)
     cloud = _cloud(result, answers, copies)
     chosen = SELECTORS[select](cloud)[:, None]
     agree = same_answer(answers).gather(1, chosen[..., None].expand(-1, 1, copies))[:, 0]
-    right = (answers == labels.to(device)[:, None]).all(-1) & cloud.alive  # (puzzle, copy)
+    right = judge.right(answers) & cloud.alive  # (puzzle, copy)
     halt = _by_copy(result.halt_probability, copies).gather(1, chosen.cpu())[:, 0]
     share = (agree & cloud.alive).double().mean(-1).float().cpu()
     spent = _by_copy(result.evaluations, copies).sum(-1)

@@ -2,7 +2,8 @@
 
 import hashlib
 import json
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 
 import torch
 
@@ -13,7 +14,8 @@ from tiltrm.evaluate.job import Job
 from tiltrm.model import load
 from tiltrm.model.build import Model, kind_of
 from tiltrm.solving import task_of
-from tiltrm.tasks import by_name
+from tiltrm.tasks import Maze, by_name
+from tiltrm.tasks.published import has_types, type_of
 from tiltrm.tasks.registry import source_of
 
 HEX = 16  # digits kept of a fingerprint
@@ -30,23 +32,39 @@ class EvalTarget:
     split: str
     checksum: str
     puzzles: int
+    labelled: bool = True  # without labels, the rules say which answers are right
+    skipped: int = 0  # puzzles of a size that the task does not hold
+    types: Mapping[str, tuple[int, ...]] = field(default_factory=dict)  # rows, if there are several
 
 
 def eval_target(model: str, data: str, split: str, task: str | None = None) -> EvalTarget:
     """Load the model and the data set, and compute their fingerprints.
 
-    model: bundled name, folder or checkpoint. data: as for `tiltrm.data.read`, with answers.
+    model: bundled name, folder or checkpoint. data: as for `tiltrm.data.read`. If it has no
+    answers, a valid answer counts as right; puzzles of a size that the task lacks are left out.
     split: what to call these puzzles. task: the model's own if None.
     """
     loaded = load(model)
     own = task_of(loaded, task)
-    puzzles = read(data, own)
+    puzzles = read(data, own, skip_sizes=True)
     if not len(puzzles):
         raise DataError(f"{data}: expected at least one puzzle, got none")
-    puzzles.labels()  # DataError if there are none to compare with
+    if isinstance(own, Maze):
+        puzzles.labels()  # DataError: a valid path may be a detour
     return EvalTarget(
-        model, fingerprint(loaded, own.name), own.name, data, split, checksum(puzzles), len(puzzles)
-    )
+        model, fingerprint(loaded, own.name), own.name, data, split, checksum(puzzles),
+        len(puzzles), puzzles.answers is not None, puzzles.skipped, _types(puzzles),
+    )  # fmt: skip
+
+
+def _types(puzzles: Puzzles) -> dict[str, tuple[int, ...]]:
+    """The rows of each type, in order of their first puzzles; {} where there is one type only."""
+    if not has_types(puzzles.task):
+        return {}
+    found: dict[str, list[int]] = {}
+    for row, question in enumerate(puzzles.questions):
+        found.setdefault(type_of(puzzles.task, question), []).append(row)
+    return {name: tuple(rows) for name, rows in found.items()}
 
 
 def fingerprint(model: Model, task: str = "") -> str:
@@ -75,7 +93,7 @@ def fingerprint(model: Model, task: str = "") -> str:
 
 def read_for(job: Job) -> Puzzles:
     """The job's data set; DataError if its content is not that of the job."""
-    puzzles = read(job.data, by_name(job.task))
+    puzzles = read(job.data, by_name(job.task), skip_sizes=True)
     if checksum(puzzles) != job.checksum:
         raise DataError(
             f"{job.data}: expected puzzles with SHA-256 {job.checksum[:HEX]}..., got others; give "

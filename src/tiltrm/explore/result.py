@@ -17,6 +17,7 @@ from tiltrm.explore.stopping import Decision
 from tiltrm.explore.weights import degenerate
 from tiltrm.model.base import RecursiveModel, evaluations_per_step
 from tiltrm.settings import Exploration
+from tiltrm.tasks.base import exactly_right
 
 
 @dataclass(frozen=True)
@@ -247,7 +248,7 @@ def conclude(
     halting = halt_probability(take(take(last.context.halt_logit(), last.ancestors), pick)[:, 0])
     right = None
     if labels is not None:
-        right = ((final.answers == labels[:, None]).all(-1) & final.alive).any(-1).cpu()
+        right = (exactly_right(final.answers, labels[:, None]) & final.alive).any(-1).cpu()
     spent = settings.particles * last.context.clock.step * evaluations_per_step(model)
     assert record.log_evidence is not None
     return Result(

@@ -21,6 +21,7 @@ from tiltrm.explore.search import StagedSearch, adaptive_search
 from tiltrm.model.base import RecursiveModel, evaluations_per_step
 from tiltrm.solving import PuzzleRecord, stopping_rules
 from tiltrm.tasks import Task
+from tiltrm.tasks.published import has_types, on_board, type_of
 from tiltrm.tasks.registry import TaskSource, source_of
 
 DIGITS = 4
@@ -37,21 +38,26 @@ def start(
     task: Task, model: RecursiveModel, puzzle: Tensor, *, method: str, seed: int,
     settings: Mapping[str, Any], model_name: str | None, tuned: bool = True,
 ) -> dict[str, Any]:  # fmt: skip
-    """The `start` event: the puzzle, and the settings that were given (names as in `solve`)."""
+    """The `start` event: the puzzle, and the settings that were given (names as in `solve`).
+
+    All events list the cells of the puzzle, which may be fewer than those of the task's board.
+    """
     text = task.decode(puzzle)
     typed = {**settings, "untuned": not tuned}
+    inside = on_board(task, puzzle)
+    rows = inside.view(task.side, task.side)
     return {
         "puzzle": text,
         "task": task.name,
-        "side": task.side,
-        "cells": task.cells,
-        "given": task.given(puzzle).tolist(),
+        "side": int(rows.any(0).sum()),  # columns
+        "cells": int(inside.sum()),
+        "given": task.given(puzzle)[inside].tolist(),
         "symbols": ["", *symbols(task, model.vocabulary)],
         "method": method,
         "seed": seed,
         "settings": dict(settings),
         "command": command(text, method, seed, typed, model_name, source_of(task.name)),
-    }
+    } | ({"type": type_of(task, puzzle)} if has_types(task) else {})  # fmt: skip
 
 
 def symbols(task: Task, vocabulary: int | None = None) -> list[str]:
@@ -82,8 +88,8 @@ def command(
 class FrameBuilder:
     """Builds the `step` events of one puzzle; counts its cost and notes which particles are new."""
 
-    def __init__(self, search: StagedSearch) -> None:
-        self.model, self.plan = search.model, search.plan
+    def __init__(self, search: StagedSearch, task: Task) -> None:
+        self.model, self.plan, self.task = search.model, search.plan, task
         self.ends = list(accumulate(stage.outer_steps for stage in self.plan.stages))
         self.stage = 0
         self.fresh: list[bool] = []
@@ -98,7 +104,8 @@ class FrameBuilder:
         ancestors = info.ancestors[row].tolist()
         halting = _rounded(torch.sigmoid(info.context.halt_logit()[row]).nan_to_num(0.0))
         weights = info.log_weights[row].exp()
-        prediction = beliefs(info, self.model.vocabulary, row)
+        inside = on_board(self.task, info.context.problem.tokens[row])
+        prediction = beliefs(info, self.model.vocabulary, row)[inside]
         share, token = prediction.max(-1)
         frame = {
             "step": clock.step,
@@ -115,7 +122,7 @@ class FrameBuilder:
             "leading": token.tolist(),
             "confidence": _rounded(share.clamp(0.0, 1.0)),
             "entropy": _rounded(marginal_entropy(prediction)),
-            "grids": _grids(info.context.answers[row], weights.tolist(), halting),
+            "grids": _grids(info.context.answers[row][:, inside], weights.tolist(), halting),
             "stage": self.stage,
             "fresh": list(self.fresh),
         }
@@ -144,7 +151,7 @@ def baseline(task: Task, puzzle: Tensor, solution: SearchResult, row: int = 0) -
         "solved": bool(task.is_solved(puzzle, answer)),
         "outer_steps": int(solution.outer_steps[row]),
         "evaluations": int(solution.evaluations[row]),
-        "tokens": answer.tolist(),
+        "tokens": answer[on_board(task, puzzle)].tolist(),
         "decided": solution.decided_by[row] == "halting",
     }
 

@@ -24,6 +24,7 @@ from tiltrm.solving import PuzzleRecord, task_of
 from tiltrm.solving.call import count_all, read_texts, risk_rung
 from tiltrm.solving.solution import puzzle_record
 from tiltrm.tasks import Task
+from tiltrm.tasks.registry import defaults_of
 
 LATE = "expected to finish within {:g} s and did not; send fewer puzzles or smaller settings"
 COUNTING_SECONDS = 15.0  # for counting solutions, after the answers are there
@@ -48,7 +49,8 @@ class RequestHandler:
         if model is not None and model not in self.models:
             raise Refusal(422, f"model must be one of {', '.join(self.models)}")
         named = [self.models[model]] if model is not None else list(self.models.values())
-        fitting = [loaded for loaded in named if task in (None, loaded.task.name)]
+        served = {None, task, defaults_of(task or "").part_of}
+        fitting = [loaded for loaded in named if task is None or loaded.task.name in served]
         found = (fitting or named)[0]
         try:
             return found, task_of(found.model, task or found.task)

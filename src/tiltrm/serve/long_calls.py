@@ -25,6 +25,7 @@ from tiltrm.serve.requests import DiagnoseRequest, Refusal
 from tiltrm.serve.runner import LOG
 from tiltrm.solving import exploration_for
 from tiltrm.tasks import Task
+from tiltrm.tasks.published import answer_text
 
 DIAGNOSIS = "diagnosis"
 Value = TypeVar("Value")
@@ -87,7 +88,7 @@ class LongCalls:
             self._generating -= 1
         return {
             "task": task.name, "seed": seed, "puzzle": task.decode(puzzle),
-            "answer": task.decode(answer),
+            "answer": answer_text(task, puzzle, answer),
         }  # fmt: skip
 
     @staticmethod

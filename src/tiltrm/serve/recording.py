@@ -37,7 +37,7 @@ class Recording:
         self.settings = {name: value for name, value in settings.items() if name in TABLE}
         self.tuned = settings.get("tuned", True)
         self.frames = frames.FrameBuilder(
-            build_search(model, task, method=self.method, tuned=self.tuned, **self.settings)
+            build_search(model, task, method=self.method, tuned=self.tuned, **self.settings), task
         )
         self.steps: list[dict[str, Any]] = []
 

@@ -8,6 +8,7 @@ from typing import Any
 from fastapi.responses import StreamingResponse
 from starlette.types import Receive, Scope, Send
 
+from tiltrm.data.guess import by_addresses
 from tiltrm.errors import PuzzleError
 from tiltrm.serve import frames
 from tiltrm.serve.handler import LATE, RequestHandler, failure, from_thread, record_reader
@@ -15,6 +16,7 @@ from tiltrm.serve.requests import Refusal, StreamRequest
 from tiltrm.serve.runner import PendingPuzzle, PendingRequest
 from tiltrm.serve.scheduler import shared_baseline
 from tiltrm.tasks import SUDOKU
+from tiltrm.tasks.registry import defaults_of
 
 LAST = 10.0  # seconds for a slow client to read the last events
 
@@ -60,7 +62,8 @@ def stream(handler: RequestHandler, client: str, body: StreamRequest) -> EventSt
     texts: asyncio.Queue[str] = asyncio.Queue()
     put = from_thread(texts.put_nowait)
     pending = PendingRequest(1 + body.baseline, lambda: put(""), client)
-    usual = loaded.name == SUDOKU.defaults.model  # that of `tiltrm solve` without --model
+    # `tiltrm solve` without --model takes the model of the address, or that of Sudokus.
+    usual = loaded.name == defaults_of(by_addresses([task.decode(tokens)]) or SUDOKU).model
     texts.put_nowait(
         event("start", frames.start(
             task, loaded.model, tokens, method=body.method, seed=body.seed,
@@ -71,7 +74,7 @@ def stream(handler: RequestHandler, client: str, body: StreamRequest) -> EventSt
         PendingPuzzle(
             shared, tokens, body.seed, pending, 0,
             record_reader(task, tokens, body.abstain, above),
-            frames.FrameBuilder(shared.search), lambda frame: put(event("step", frame)),
+            frames.FrameBuilder(shared.search, task), lambda frame: put(event("step", frame)),
         )
     ]  # fmt: skip
     if body.baseline:

@@ -51,7 +51,7 @@ def tuned_plan(model: RecursiveModel, task: Task | str) -> TunedPlan | None:
     """
     content = model_info(model).tuned
     name = task if isinstance(task, str) else task.name
-    if content is None or content.get("task") != name:
+    if content is None or content.get("task") not in (name, defaults_of(task).part_of or name):
         return None
     try:
         plan = Adaptive(

@@ -13,10 +13,11 @@ from tiltrm.explore.result import SearchResult
 from tiltrm.explore.search import NOT_DECIDED, TIMED_OUT, UNDECIDED
 from tiltrm.solving.risk import trust
 from tiltrm.tasks import Task
+from tiltrm.tasks.published import address_of, answer_text, on_board, type_of
 
 KEYS = (  # of the JSON object, in this order
     "puzzle", "answer", "solved_by_rules", "confidence", "entropy", "halt_probability",
-    "evaluations", "seconds", "abstained", "error", "decided_by", "solutions",
+    "evaluations", "seconds", "abstained", "error", "decided_by", "solutions", "task", "address",
 )  # fmt: skip
 DIGITS = 6  # of the numbers in JSON
 SHOWN = 6  # puzzles that a notebook shows
@@ -94,8 +95,10 @@ class Solution(SearchResult):
         for row, panel in enumerate(axes[0]):
             doubt = 1.0 - self.cell_confidence[row].view(-1, side)
             panel.imshow(doubt.numpy(), cmap="Oranges", vmin=0.0, vmax=1.0)
-            text = self.task.decode(self.answers[row])
-            for cell, character in enumerate(text):
+            puzzle = self.answers[row] if self.puzzles is None else self.puzzles[row]
+            text = answer_text(self.task, puzzle, self.answers[row])
+            cells = on_board(self.task, puzzle).nonzero().flatten().tolist()
+            for cell, character in zip(cells, text, strict=True):
                 panel.text(cell % side, cell // side, character, ha="center", va="center")
             panel.set(xticks=[], yticks=[])
             panel.set_title(self.describe(row).replace("; ", "\n"), fontsize=8)
@@ -122,7 +125,7 @@ class PuzzleRecord:
     answer: str | None = None
     solved_by_rules: bool | None = None
     confidence: float | None = None  # that the whole answer is right
-    entropy: list[float] | None = None  # (cell,) in [0, 1]
+    entropy: list[float] | None = None  # in [0, 1], for each character of the answer
     halt_probability: float | None = None
     evaluations: int | None = None
     seconds: float | None = None
@@ -130,6 +133,8 @@ class PuzzleRecord:
     error: str | None = None
     decided_by: str | None = None  # a stopping rule's name; "budget" or "time" where none decided
     solutions: int | None = None  # of the puzzle, 2 for several; None where nobody counted
+    task: str | None = None  # its type, where a task has several
+    address: str | None = None  # where it is published, if its type has addresses
     outer_steps: int | None = None  # of all its stages so far
     particles: int | None = None  # of its last cloud
     grid: Cells | None = None
@@ -157,17 +162,20 @@ def puzzle_record(
     own = trust(decided, result.halt_probability[row], torch.tensor(solved))
     risky = trusted_above is not None and float(own) <= trusted_above
     withheld = bool(result.degenerate[row]) or doubtful or risky
+    entropy = result.terminal_entropy[row][on_board(task, puzzle)]
     return PuzzleRecord(
         puzzle=task.decode(puzzle),
-        answer=None if withheld else task.decode(answer),
+        answer=None if withheld else answer_text(task, puzzle, answer),
         solved_by_rules=None if withheld else solved,
         confidence=round(confidence, DIGITS),
-        entropy=[round(value, DIGITS) for value in result.terminal_entropy[row].tolist()],
+        entropy=[round(value, DIGITS) for value in entropy.tolist()],
         halt_probability=round(float(result.halt_probability[row]), DIGITS),
         evaluations=evaluations,
         seconds=round(rate * evaluations, DIGITS),
         abstained=withheld,
         decided_by=result.decided_by[row],
+        task=type_of(task, puzzle),
+        address=address_of(task, puzzle),
         outer_steps=int(result.outer_steps[row]),
         particles=int(result.particles[row]),
         grid=Cells(puzzle) if withheld else Cells(puzzle, answer, result.cell_confidence[row]),

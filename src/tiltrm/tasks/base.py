@@ -31,6 +31,7 @@ class TaskDefaults:
     settings: Mapping[str, Mapping[str, float]] = field(default_factory=dict)  # by other method
     model: str = ""  # bundled weights
     training_data: str = ""  # public training set
+    part_of: str = ""  # a task whose models and tuned plans serve this one too
     frontier_steps: tuple[int, ...] = (12, 20, 36, 52, 84, 148)  # budgets of adaptive solving
 
 

@@ -58,12 +58,23 @@ class Sudoku(FillBlanks):
         return TaskDefaults(model="sudoku-extreme", training_data="sudoku-extreme/train")
 
     def encode(self, text: str, *, answer: bool = False) -> Tensor:
-        """Text -> (cell,) uint8. Blanks are . 0 _ or *; spaces, lines and rulings are skipped."""
+        """Text -> (cell,) uint8. Blanks are . 0 _ or *; spaces, lines and rulings are skipped.
+
+        A question may also be a puzz.link address of a 9x9 Sudoku.
+        """
+        if "?" in text and not answer:
+            text = _plain_text(text)
         ids = self._read(text)
         if answer:
             require_filled(ids, self.side)
         self._require_consistent(ids, "digits" if answer else "clues")
         return torch.tensor(ids, dtype=torch.uint8)
+
+    def address(self, puzzle: Tensor) -> str:
+        """The puzz.link address of a question; '' for the 4x4 toy."""
+        from tiltrm.tasks.pencil.address import write_sudoku  # here: its package imports this one
+
+        return write_sudoku(self.decode(puzzle)) if self.box == 3 else ""
 
     def _read(self, text: str) -> list[int]:
         """The ids of the cells; raises PuzzleError on an unknown character or a wrong length."""
@@ -184,6 +195,13 @@ class Sudoku(FillBlanks):
         """A minimal puzzle with one solution, and this solution."""
         puzzle, answer = sudoku_generate.generate(self.box, seed)
         return torch.tensor(puzzle, dtype=torch.uint8), torch.tensor(answer, dtype=torch.uint8)
+
+
+def _plain_text(text: str) -> str:
+    """The cells of a puzz.link address; any other text as it is."""
+    from tiltrm.tasks.pencil import address  # here: its package imports this module
+
+    return address.read_sudoku(text) if address.is_address(text) else text
 
 
 def _is_separator(character: str) -> bool:

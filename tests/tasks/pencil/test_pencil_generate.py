@@ -197,11 +197,11 @@ def test_sizes_are_varied() -> None:
 def test_a_file_is_continued_and_leaves_out_what_it_should(tmp_path: Path) -> None:
     whole, cut, kept = (tmp_path / name for name in ("whole.csv", "cut.csv", "kept.csv"))
     seen: list[int] = []
-    assert dataset.write(LIGHTUP.kind, whole, 6, workers=1, progress=seen.append) == 0
+    assert dataset.write([LIGHTUP.kind], whole, 6, workers=1, progress=seen.append) == 0
     assert seen == [1, 2, 3, 4, 5, 6]
     lines = whole.read_bytes().splitlines(keepends=True)
     cut.write_bytes(b"".join(lines[:3]) + lines[3][:20])  # stopped in the middle of a row
-    dataset.write(LIGHTUP.kind, cut, 6, workers=1)
+    dataset.write([LIGHTUP.kind], cut, 6, workers=1)
     assert cut.read_bytes() == whole.read_bytes()
     questions, answers, numbers = dataset.read(whole)
     assert LIGHTUP.is_solved(questions, answers).all()
@@ -212,15 +212,15 @@ def test_a_file_is_continued_and_leaves_out_what_it_should(tmp_path: Path) -> No
     kept.write_text(f"type,question\nlightup,{address.write(turned)}\n")
     assert dataset.forms(kept) == {canonical(third)}
     other = tmp_path / "other.csv"
-    assert dataset.write(LIGHTUP.kind, other, 5, without=[kept], workers=1) == 1
+    assert dataset.write([LIGHTUP.kind], other, 5, without=[kept], workers=1) == 1
     assert other.read_bytes().splitlines() == [line.rstrip() for line in lines[:3] + lines[4:7]]
 
 
 @needs_solver
 def test_processes_write_the_same_file(tmp_path: Path) -> None:
     one, two = tmp_path / "one.csv", tmp_path / "two.csv"
-    dataset.write(LIGHTUP.kind, one, 4, workers=1)
-    dataset.write(LIGHTUP.kind, two, 4, workers=2)
+    dataset.write([LIGHTUP.kind], one, 4, workers=1)
+    dataset.write([LIGHTUP.kind], two, 4, workers=2)
     assert one.read_bytes() == two.read_bytes()
 
 

@@ -221,5 +221,5 @@ def test_pictures_as_svg(task: PencilTask) -> None:
     assert f"<title>{task.name}</title>" in drawn
     marked = ANSWERS[task].count("o") + ANSWERS[task].count("#")
     assert drawn.count("<circle" if task is LIGHTUP else 'fill="#2563a8"') == marked
-    assert drawn.count('stroke="#d0342c"') == 1
+    assert drawn.count('fill="#d0342c"') == 1
     assert '"nan' not in task.picture(question, answer, torch.full((100,), torch.nan))

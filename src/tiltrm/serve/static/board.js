@@ -15,8 +15,6 @@ export class Board {
     this.grid = make("div", { role: "grid", tabindex: 0, class: "board", "aria-describedby": "board-help" });
     host.append(this.grid);
     this.grid.addEventListener("keydown", (event) => this.key(event));
-    this.grid.addEventListener("paste", (event) => this.paste(event));
-    this.grid.addEventListener("copy", (event) => this.copy(event));
     this.grid.addEventListener("pointerdown", (event) => this.press(event));
     this.grid.addEventListener("pointermove", (event) => this.drag(event));
     for (const end of ["pointerup", "pointercancel"]) addEventListener(end, () => (this.drawing = null));
@@ -29,6 +27,12 @@ export class Board {
     for (let cell = 0; cell < puzzle.length; cell++) this.paint(cell);
     this.mark();
     this.move(Math.min(this.active, puzzle.length - 1));
+  }
+
+  /** Forget the board, so that another one can have its place. */
+  leave() {
+    this.task = "";
+    this.grid.replaceChildren();
   }
 
   /** The error of the puzzle in one sentence, or empty. */
@@ -207,16 +211,6 @@ export class Board {
     if (cell < 0 || cell === this.active) return;
     this.set(between(this.active, cell, this.side), this.drawing);
     this.move(cell);
-  }
-
-  paste(event) {
-    event.preventDefault();
-    this.take(event.clipboardData.getData("text"));
-  }
-
-  copy(event) {
-    event.preventDefault();
-    event.clipboardData.setData("text/plain", this.puzzle);
   }
 
   /** Take a puzzle from text; false, with the error shown, if it cannot be read. */

@@ -1,6 +1,8 @@
 // Grids that are shown and not typed on: the cloud's, the particles', the deterministic run's.
 
+import { decodeBoard, isAddress } from "./addresses.js";
 import { colour, make, pen, percent } from "./dom.js";
+import { boxes, paintAbove, paintBelow, paintLines } from "./pencil_grid.js";
 
 /**
  * Draw one grid. `run` is the start event, `tokens` its content; optional are
@@ -10,9 +12,10 @@ export function paintGrid(canvas, run, { tokens, entropy, differs, doubt }) {
   const sheet = pen(canvas);
   if (!sheet) return;
   const { context, width } = sheet;
-  const size = width / run.side;
   context.fillStyle = colour("sheet");
   context.fillRect(0, 0, width, width);
+  if (isAddress(run.puzzle)) return paintBoard(context, width, run, { tokens, entropy, differs, doubt });
+  const size = width / run.side;
   const write = run.task === "maze" ? mazeCell : gridCell;
   const blank = run.symbols[1]; // of every task but the maze
   const inks = Object.fromEntries(
@@ -27,6 +30,25 @@ export function paintGrid(canvas, run, { tokens, entropy, differs, doubt }) {
   }
   if (run.task === "maze") return;
   gridLines(context, width, run.side, run.task.startsWith("sudoku") ? Math.sqrt(run.side) : run.side);
+}
+
+/** The same for a puzzle that is an address. */
+function paintBoard(context, width, run, { tokens, entropy, differs, doubt }) {
+  const board = decodeBoard(run.puzzle);
+  const places = boxes(board, width);
+  const inks = Object.fromEntries(
+    ["ink", "answer", "doubt", "wrong", "black", "on-black", "hair", "rule", "shaded", "on-shaded", "lamp"].map((name) => [name, colour(name)]));
+  Object.assign(inks, { onShaded: inks["on-shaded"], onBlack: inks["on-black"] });
+  const least = entropy ? lowest(entropy) : 0;
+  places.forEach((box, cell) => {
+    const symbol = run.symbols[tokens[cell]] ?? "";
+    paintBelow(context, box, board, cell, symbol, inks);
+    if (entropy && !run.given[cell]) tint(context, box, inks.doubt, shade(entropy[cell], least));
+    if (differs?.has(cell)) tint(context, box, inks.wrong, 0.3);
+    paintAbove(context, box, board, cell, symbol, inks);
+    if (doubt?.has(cell)) outline(context, box, inks.wrong);
+  });
+  paintLines(context, board, places, inks);
 }
 
 /**
@@ -98,9 +120,9 @@ function gridLines(context, width, side, box) {
   }
 }
 
-/** A text of the run's symbols as tokens; what is no symbol is taken from `other`. */
+/** A text of the run's symbols as tokens; what is no symbol is taken from `other`. An address has clues and no tokens. */
 export const tokensOf = (run, text, other = []) =>
-  [...text].map((symbol, cell) => {
+  isAddress(text) ? [] : [...text].map((symbol, cell) => {
     const token = run.symbols.indexOf(symbol);
     return token < 0 ? other[cell] : token;
   });

@@ -9,8 +9,8 @@ const EMPTY = 'id="replay">{}<\/script>'; // in the template
 /** Wire the two buttons; `tell(text)` reports, `complain(error)` shows a failure. */
 export function wireKeep(replay, tell, complain) {
   byId("link").addEventListener("click", async () => {
-    const { task, puzzle, method, seed, settings } = replay.run;
-    const address = new URL(writeAddress({ task, puzzle, settings: { method, seed, ...settings } }), location.href).href;
+    const { task, type = task, puzzle, method, seed, settings } = replay.run;
+    const address = new URL(writeAddress({ task: type, puzzle, settings: { method, seed, ...settings } }), location.href).href;
     history.replaceState(null, "", address);
     const copied = await navigator.clipboard?.writeText(address).then(() => true, () => false);
     tell(copied ? "Link copied." : "The address of this page now holds the puzzle and the settings; copy it.");

@@ -1,7 +1,7 @@
 // The page: connects the board, the form, the server and the replay.
 
 import { Refusal, generate, models, samples, settingsTable, solve, useToken } from "./api.js";
-import { Board } from "./board.js";
+import { AnyBoard } from "./boards.js";
 import { byId, count, isDark, make, plural } from "./dom.js";
 import { askToken, buildForm, fillForm } from "./form.js";
 import { wireKeep } from "./keep.js";
@@ -9,7 +9,7 @@ import { Replay } from "./replay.js";
 import { SecondRun } from "./second.js";
 import { sketch } from "./sketch.js";
 import { freshState, learnSettings, readAddress, writeAddress } from "./state.js";
-import { blankPuzzle, learn } from "./tasks.js";
+import { blankPuzzle, learn, servedTask, titleOf } from "./tasks.js";
 
 const THEME = "tiltrm-theme";
 const SPOKEN = 2500; // milliseconds between two spoken reports of progress
@@ -21,12 +21,19 @@ let state = freshState();
 let running = null; // the AbortController of the run under way
 let spoken = 0;
 
-const board = new Board(byId("board"), byId("pad"), (puzzle, sentence) => {
+const board = new AnyBoard(byId("board"), byId("pad"), (puzzle, sentence) => {
   state.puzzle = puzzle;
   byId("fault").textContent = sentence;
   byId("samples").value = "";
   remember();
-});
+}, switchTo);
+
+/** The task and the puzzle of a pasted address; false where no model is loaded for it. */
+function switchTo(task, puzzle) {
+  if (servedTask(task)) show({ ...state, task, puzzle });
+  else byId("fault").textContent = `No model for ${titleOf(task)} is loaded; tiltrm serve --model pencil loads one.`;
+  return Boolean(servedTask(task));
+}
 
 /** The state into the address, without a step in the history for every clue. */
 function remember() {
@@ -93,7 +100,7 @@ async function run({ task, puzzle, settings }) {
   running = new AbortController();
   setRunning(true);
   try {
-    const body = { puzzles: [puzzle], task, ...settings, baseline: true };
+    const body = { puzzles: [puzzle], task: servedTask(task) ?? task, ...settings, baseline: true };
     let complete = false;
     for await (const [name, data] of solve(body, running.signal)) complete = receive(name, data) || complete;
     if (!complete) throw new Refusal("The connection closed before the end of the run; try again.", 0);
@@ -192,17 +199,17 @@ function wirePuzzle() {
   });
 }
 
-async function copyCommand() {
-  const text = byId("command").textContent;
+/** Copy the text of an element, and say so on the button for a moment. */
+async function copyText(source, button, said) {
   try {
-    await navigator.clipboard.writeText(text);
+    await navigator.clipboard.writeText(byId(source).textContent);
   } catch {
-    getSelection().selectAllChildren(byId("command")); // where the clipboard is closed: ready for Ctrl+C
+    getSelection().selectAllChildren(byId(source)); // where the clipboard is closed: ready for Ctrl+C
     return;
   }
-  byId("status").textContent = "Command copied.";
-  byId("copy").textContent = "Copied";
-  setTimeout(() => (byId("copy").textContent = "Copy"), 1500);
+  byId("status").textContent = said;
+  byId(button).textContent = "Copied";
+  setTimeout(() => (byId(button).textContent = "Copy"), 1500);
 }
 
 /** Show the loaded models; a task without one cannot be chosen. */
@@ -210,12 +217,13 @@ async function showModels() {
   try {
     const loaded = await models();
     for (const task of learn(loaded)) {
-      byId("tasks").append(make("label", {}, make("input", { type: "radio", name: "task", value: task }), make("span", { text: task })));
+      if (document.querySelector(`[name=task][value="${task}"]`)) continue; // models may be listed again
+      byId("tasks").append(make("label", {}, make("input", { type: "radio", name: "task", value: task }), make("span", { text: titleOf(task) })));
     }
     byId("model").textContent = loaded.map(({ name }) => name).join(", ");
     byId("model").hidden = !loaded.length;
     for (const radio of document.querySelectorAll("[name=task]")) {
-      radio.disabled = !loaded.some(({ task }) => task === radio.value);
+      radio.disabled = !servedTask(radio.value);
       radio.parentElement.title = radio.disabled ? "No model for this task is loaded" : "";
     }
     byId("trouble").textContent = "";
@@ -270,7 +278,8 @@ async function showAsked(asked) {
   else if (first && !document.querySelector("[name=task]:checked:enabled")) show(await beginning(first.value));
 }
 
-byId("copy").addEventListener("click", copyCommand);
+byId("copy").addEventListener("click", () => copyText("command", "copy", "Command copied."));
+byId("copy-address").addEventListener("click", () => copyText("published", "copy-address", "Address copied."));
 wireKeep(replay, (text) => { byId("status").classList.remove("unseen"); byId("status").textContent = text; }, complain);
 wireTheme();
 new ResizeObserver(() => sketch(byId("sketch"))).observe(byId("sketch"));

@@ -38,6 +38,7 @@ export class Replay {
     this.say("card", "Running …", [waiting(run)]);
     this.count({ evaluations: 0, outer_steps: 0 });
     byId("command").textContent = run.command;
+    this.publish(null);
     byId("baseline-words").textContent = "It runs at the same time, for comparison.";
     byId("slider").max = 1;
     byId("where").textContent = "before the first step";
@@ -87,9 +88,16 @@ export class Replay {
     this.say(`card ${good ? "good" : "bad"}`, title, sentences, ...this.more());
     if (!result.error) this.count(result);
     byId("save").disabled = Boolean(result.error);
+    this.publish(result.address);
     byId("baseline").hidden = !this.baseline || Boolean(result.error);
     this.redraw();
     return `${title}. ${sentences.join(" ")}`;
+  }
+
+  /** The address of the puzzle, to give it to others. */
+  publish(address) {
+    byId("published-part").hidden = !address;
+    byId("published").textContent = address ?? "";
   }
 
   /** A run that ended without a result; its steps so far can be replayed. */

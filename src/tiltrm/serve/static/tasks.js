@@ -1,6 +1,12 @@
 // The tasks on the page: reading a puzzle, and finding errors in it while one types.
 // A puzzle is its text on one line. The server checks it again.
 
+import { isAddress } from "./addresses.js";
+import { PENCIL, blankAddress, isPencil, parseAddress, sudokuOf } from "./pencil.js";
+
+const MIXED = "pencil"; // the task of a model for all types of addresses
+let servedTasks = []; // tasks of the loaded models
+
 export const TASKS = {
   sudoku: {
     side: 9, cells: 81, blank: ".", symbols: ".123456789", alsoBlank: "0_*", skipped: /[\s|+\-\u2500-\u257f]/,
@@ -11,11 +17,23 @@ export const TASKS = {
     side: 30, cells: 900, blank: " ", symbols: "# SG",
     help: "Draw walls by dragging. Keys: arrows move, # wall, . free, S start, G goal, space the chosen tool.",
   },
+  ...PENCIL,
 };
 
-/** Add the other tasks of the server, whose first symbol is the blank; returns their names. */
+/** The task that the server knows a task of the page by; undefined where no model is loaded for it. */
+export function servedTask(task) {
+  const mixed = (isPencil(task) || task === "sudoku") && servedTasks.includes(MIXED) ? MIXED : undefined;
+  return servedTasks.includes(task) ? task : mixed;
+}
+
+/** A task as the page calls it. */
+export const titleOf = (task) => PENCIL[task]?.title ?? task;
+
+/** Add the other tasks of the server, whose first symbol is the blank; returns the names of all that are new on the page. */
 export function learn(loaded) {
-  const fresh = loaded.filter(({ task, symbols }) => symbols && !Object.hasOwn(TASKS, task));
+  servedTasks = loaded.map(({ task }) => task);
+  const pencil = Object.keys(PENCIL).filter(servedTask);
+  const fresh = loaded.filter(({ task, symbols }) => symbols && task !== MIXED && !Object.hasOwn(TASKS, task));
   for (const { task, side, cells, symbols } of fresh) {
     const written = `“${symbols[0]}”`;
     TASKS[task] = {
@@ -24,17 +42,21 @@ export function learn(loaded) {
       help: `Type the clues, ${written} for a blank; arrows move. Pasting a whole puzzle works too.`,
     };
   }
-  return new Set(fresh.map(({ task }) => task));
+  return new Set([...pencil, ...fresh.map(({ task }) => task)]);
 }
 
 /** A puzzle with nothing in it. */
-export const blankPuzzle = (task) => TASKS[task].blank.repeat(TASKS[task].cells);
+export const blankPuzzle = (task) => (isPencil(task) ? blankAddress(task) : TASKS[task].blank.repeat(TASKS[task].cells));
 
 /** A cell in words, counted from 1. */
 export const place = (cell, side) => `row ${Math.floor(cell / side) + 1}, column ${(cell % side) + 1}`;
 
 /** Text as pasted -> the puzzle on one line; throws an Error of one sentence. */
-export const parse = (task, text) => (task === "maze" ? parseMaze(text) : parseGrid(TASKS[task], text));
+export function parse(task, text) {
+  if (isPencil(task)) return parseAddress(task, text);
+  if (task === "sudoku" && isAddress(text)) return sudokuOf(text);
+  return task === "maze" ? parseMaze(text) : parseGrid(TASKS[task], text);
+}
 
 function parseGrid({ side, cells: count, blank, symbols, alsoBlank, skipped, expected, written }, text) {
   let cells = "";

@@ -13,9 +13,10 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple
 
-from tiltrm.errors import PuzzleError
+from tiltrm.errors import PuzzleError, SizeError
 from tiltrm.tasks.pencil.puzzle import (
     HEYAWAKE,
+    KINDS,
     LIGHTUP,
     NO_CLUE,
     NURIKABE,
@@ -55,6 +56,12 @@ def is_address(text: str) -> bool:
     return _ADDRESS.fullmatch(text.strip()) is not None
 
 
+def kind_in(text: str) -> Kind | None:
+    """The type that an address names; None where it is no address or of another type."""
+    found = _ADDRESS.fullmatch(text.strip())
+    return next((kind for kind in KINDS if found and found["name"] in kind.addresses), None)
+
+
 def read(text: str) -> PencilPuzzle:
     """The puzzle of an address; raises PuzzleError."""
     return parse(text).puzzle
@@ -91,11 +98,10 @@ def write(puzzle: PencilPuzzle, prefix: str = PREFIX, name: str = "") -> str:
 def read_sudoku(text: str) -> str:
     """The 81 characters of a Sudoku's address; '.' is a blank."""
     puzzle = read(text)
-    if puzzle.kind != SUDOKU or (puzzle.width, puzzle.height) != (9, 9):
-        raise PuzzleError(
-            f"expected the address of a 9 x 9 sudoku, got {puzzle.kind.name} of {puzzle.width} x "
-            f"{puzzle.height}"
-        )
+    if puzzle.kind != SUDOKU:
+        raise PuzzleError(f"expected the address of a sudoku, got that of a {puzzle.kind.name}")
+    if (puzzle.width, puzzle.height) != (9, 9):
+        raise SizeError(f"expected a sudoku of 9 x 9, got {puzzle.width} x {puzzle.height}")
     if any(clue and not 1 <= clue[0] <= 9 for clue in puzzle.clues):
         raise PuzzleError("expected the digits 1 to 9 in a sudoku, got another number")
     return "".join(str(clue[0]) if clue else "." for clue in puzzle.clues)

@@ -3,6 +3,7 @@
 A literal is the number of a variable, or ~number where it must be false.
 """
 
+import importlib.util
 from collections.abc import Iterable, Sequence
 from itertools import combinations
 from typing import Any
@@ -12,6 +13,11 @@ from tiltrm.errors import SettingsError
 
 class UndecidedError(Exception):
     """The search took too many rounds to say whether there is a solution."""
+
+
+def have_ortools() -> bool:
+    """Whether OR-Tools is installed."""
+    return importlib.util.find_spec("ortools") is not None
 
 
 def cp_model() -> Any:

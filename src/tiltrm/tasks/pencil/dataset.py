@@ -2,17 +2,15 @@
 
 A file is written in the order of the seeds and can be continued; the same seeds give the same
 file on any number of processes. Puzzles that occurred before, and those of a file that is kept
-for evaluation, are left out under all eight symmetries.
+for evaluation, are left out under all eight symmetries; Sudokus, which have other symmetries, are
+left out where they are the same. The command is
 
-    python -m tiltrm.tasks.pencil.dataset tapa --count 20000 --out tapa.csv --without golden.csv
+    tiltrm data --task tapa --generate 20000 --out tapa.csv --without golden.csv
 """
 
-import argparse
 import csv
 import os
-import sys
-import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from itertools import islice
 from multiprocessing import get_context
@@ -22,12 +20,14 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from tiltrm.errors import DataError, TiltrmError
+from tiltrm.errors import DataError
 from tiltrm.tasks.pencil import address
+from tiltrm.tasks.pencil.clauses import cp_model
 from tiltrm.tasks.pencil.generate import generate
-from tiltrm.tasks.pencil.puzzle import SUDOKU, Kind, kind_of
+from tiltrm.tasks.pencil.puzzle import SUDOKU, Kind
 from tiltrm.tasks.pencil.symmetry import Form, canonical
 from tiltrm.tasks.pencil.tokens import encode, encode_answer
+from tiltrm.tasks.sudoku import SUDOKU as SUDOKU_TASK
 
 COLUMNS = ("type", "width", "height", "question", "answer", "seed")
 AHEAD = 64  # puzzles in work for each process, so that none waits for a slow one
@@ -44,9 +44,14 @@ class PuzzleRow(NamedTuple):
     seed: int
 
 
-def make_row(kind: Kind, seed: int) -> PuzzleRow:
-    """The puzzle of a seed."""
-    puzzle, marks = generate(kind, seed)
+def make_row(kinds: Sequence[Kind], seed: int) -> PuzzleRow:
+    """The puzzle of a seed; of several types in turn."""
+    own, number = divmod(seed, len(kinds))
+    kind = kinds[number]
+    if kind == SUDOKU:
+        question, filled = (SUDOKU_TASK.decode(each) for each in SUDOKU_TASK.generate(own))
+        return PuzzleRow(kind.name, 9, 9, address.write_sudoku(question), filled, seed)
+    puzzle, marks = generate(kind, own)
     sign = "o" if kind.name == "lightup" else "#"
     cells = "".join(sign if mark else "." for mark in marks)
     starts = range(0, puzzle.cells, puzzle.width)
@@ -55,12 +60,15 @@ def make_row(kind: Kind, seed: int) -> PuzzleRow:
 
 
 def forms(path: Path) -> set[tuple[Kind, Form]]:
-    """The puzzles of a CSV file with a column `question`, each the same under all symmetries.
+    """The puzzles of a CSV file with a column `question`, each the same under all symmetries."""
+    return {_form(row["question"]) for row in _rows(path)}
 
-    Sudokus are left out: their symmetries are others.
-    """
-    puzzles = (address.read(row["question"]) for row in _rows(path))
-    return {canonical(puzzle) for puzzle in puzzles if puzzle.kind != SUDOKU}
+
+def _form(question: str) -> tuple[Kind, Form]:
+    puzzle = address.read(question)
+    if puzzle.kind == SUDOKU:  # symmetries of the square are not all that it has
+        return SUDOKU, (puzzle.width, puzzle.height, puzzle.clues, ())
+    return canonical(puzzle)
 
 
 def _rows(path: Path) -> Iterator[dict[str, str]]:
@@ -75,23 +83,25 @@ def _rows(path: Path) -> Iterator[dict[str, str]]:
 
 
 def write(
-    kind: Kind, path: Path, count: int, *, first: int = 0, without: Iterable[Path] = (),
+    kinds: Sequence[Kind], path: Path, count: int, *, first: int = 0, without: Iterable[Path] = (),
     workers: int | None = None, progress: Callable[[int], None] = lambda done: None,
 ) -> int:  # fmt: skip
     """Continue a file until it holds `count` puzzles; returns how many were left out.
 
-    first: the first seed. progress: called with the puzzles in the file after each of them.
+    kinds: the types, in turn. first: the first seed. progress: called with the puzzles in the file
+    after each of them.
     """
+    cp_model()  # SettingsError where OR-Tools is missing, before there is a file
     taken = set().union(*(forms(other) for other in without))
-    done, seed = _continue(path, first)
+    done, seed = _continue(path, first, kinds)
     taken |= forms(path) if done else set()
     left_out = 0
     with path.open("a", newline="", encoding="utf-8") as file:
         writer = csv.writer(file)
         if not done:
             writer.writerow(COLUMNS)
-        for row in _made(kind, seed, workers or os.cpu_count() or 1) if done < count else ():
-            form = canonical(address.read(row.question))
+        for row in _made(kinds, seed, workers or os.cpu_count() or 1) if done < count else ():
+            form = _form(row.question)
             if form in taken:
                 left_out += 1
                 continue
@@ -105,33 +115,48 @@ def write(
     return left_out
 
 
-def _continue(path: Path, first: int) -> tuple[int, int]:
-    """Whole rows in a file and the next seed; a row that was cut off is removed."""
+def _continue(path: Path, first: int, kinds: Sequence[Kind]) -> tuple[int, int]:
+    """Whole rows in a file and the next seed; a row that was cut off is removed.
+
+    DataError where the file is not one of these, or of other types.
+    """
     if not path.exists():
         return 0, first
     text = path.read_bytes()
+    header = ",".join(COLUMNS).encode()
+    if not header.startswith(text[: len(header)]):
+        raise DataError(
+            f"{path}: expected a file of generated puzzles to continue, got another; name a new one"
+        )
     whole = text[: text.rfind(b"\n") + 1]
     if whole != text:
         path.write_bytes(whole)
     if not whole:
         return 0, first
     rows = list(_rows(path))
+    wrong = {row["type"] for row in rows} - {kind.name for kind in kinds}
+    if wrong or any(not str(row["seed"]).isdigit() for row in rows):
+        wanted = ", ".join(kind.name for kind in kinds)
+        raise DataError(
+            f"{path}: expected puzzles of {wanted} with their seeds to continue, got "
+            f"{', '.join(sorted(map(str, wrong))) or 'others'}; name a new file"
+        )
     return len(rows), int(rows[-1]["seed"]) + 1 if rows else first
 
 
-def _made(kind: Kind, seed: int, workers: int) -> Iterator[PuzzleRow]:
+def _made(kinds: Sequence[Kind], seed: int, workers: int) -> Iterator[PuzzleRow]:
     """Rows in the order of their seeds, without an end."""
     if workers == 1:
         while True:
-            yield make_row(kind, seed)
+            yield make_row(kinds, seed)
             seed += 1
     with ProcessPoolExecutor(workers, mp_context=get_context("spawn")) as pool:
-        waiting = [pool.submit(make_row, kind, seed + n) for n in range(AHEAD * workers)]
+        waiting = [pool.submit(make_row, kinds, seed + n) for n in range(AHEAD * workers)]
         seed += len(waiting)
         try:
             while True:
                 yield waiting.pop(0).result()
-                waiting.append(pool.submit(make_row, kind, seed))
+                waiting.append(pool.submit(make_row, kinds, seed))
                 seed += 1
         finally:
             pool.shutdown(wait=False, cancel_futures=True)
@@ -152,34 +177,3 @@ def read(path: Path, limit: int | None = None) -> tuple[Tensor, Tensor, Tensor]:
     if not questions:
         raise DataError(f"{path}: expected at least one puzzle, got none")
     return torch.stack(questions), torch.stack(answers), torch.tensor(numbers)
-
-
-def main() -> None:
-    """The command of the docstring."""
-    parser = argparse.ArgumentParser(description="Generate a file of pencil puzzles.")
-    parser.add_argument("type", help="lightup, nurikabe, heyawake or tapa")
-    parser.add_argument("--count", type=int, required=True, help="puzzles in the finished file")
-    parser.add_argument("--out", type=Path, required=True, help="CSV file, continued if it exists")
-    parser.add_argument("--first", type=int, default=0, help="first seed")
-    parser.add_argument("--without", type=Path, nargs="*", default=(), help="files to leave out")
-    parser.add_argument("--workers", type=int, help="processes; all cores unless given")
-    given = parser.parse_args()
-    began = time.monotonic()
-
-    def progress(done: int) -> None:
-        if done % 20 == 0 or done == given.count:
-            seconds = time.monotonic() - began
-            print(f"\r{done}/{given.count} puzzles, {seconds:.0f} s", end="", file=sys.stderr)
-
-    try:
-        left_out = write(
-            kind_of(given.type), given.out, given.count, first=given.first,
-            without=given.without, workers=given.workers, progress=progress,
-        )  # fmt: skip
-    except TiltrmError as error:
-        raise SystemExit(f"{error}") from error
-    print(f"\n{left_out} puzzles left out", file=sys.stderr)
-
-
-if __name__ == "__main__":
-    main()

@@ -6,14 +6,13 @@ from dataclasses import dataclass
 from torch import Tensor
 
 from tiltrm.errors import SettingsError
+from tiltrm.tasks import drawing
 from tiltrm.tasks.base import PAD
+from tiltrm.tasks.drawing import CELL, INK, MARGIN, PAPER, RULE, letter, line, rect
 from tiltrm.tasks.pencil import tokens as ids
 from tiltrm.tasks.pencil.puzzle import HEYAWAKE, LIGHTUP, UNKNOWN, PencilPuzzle, edges
 
-CELL, MARGIN = 48, 14
-INK, PAPER, RULE = "#1f2933", "#fdfdfb", "#c9ced6"
-SHADE, LAMP, DOUBT, WRONG = "#2563a8", "#f2b705", "#f59e0b", "#d0342c"
-RAMP = (196, 202, 208, 214, 220, 226, 190, 154, 118, 82)  # terminal colours from red to green
+SHADE, LAMP = drawing.ANSWER, "#f2b705"
 
 
 @dataclass(frozen=True)
@@ -35,7 +34,7 @@ class Drawing:
         return self.puzzle.kind == LIGHTUP and bool(self.puzzle.clues[cell])
 
 
-def drawing(
+def show(
     puzzle: PencilPuzzle, question: Tensor, answer: Tensor | None, confidence: Tensor | None,
     wrong: Tensor | None,
 ) -> Drawing:  # fmt: skip
@@ -85,19 +84,15 @@ def _cell(shown: Drawing, cell: int, width: int, colour: bool) -> str:
     clue = shown.clue(cell)
     if shown.black(cell):
         text = clue.center(width) if clue else "█" * width
-        return f"\x1b[7m{text if clue else ' ' * width}\x1b[0m" if colour else text
+        return drawing.paint(text if clue else " " * width, "7") if colour else text
     if not shown.marked[cell]:
-        return (
-            f"\x1b[1m{clue.center(width)}\x1b[0m"
-            if colour and clue
-            else (clue or "·").center(width)
-        )
+        text = (clue or "·").center(width)
+        return drawing.paint(text, drawing.BOLD) if colour and clue else text
     light = shown.puzzle.kind == LIGHTUP
     text = "o".center(width) if light else clue.center(width, "▓") if clue else "▓" * width
     if not colour:
         return text
-    heat = RAMP[min(len(RAMP) - 1, int(shown.sure[cell] * len(RAMP)))]
-    return f"\x1b[38;5;{heat}m{text}\x1b[0m"
+    return drawing.paint(text, f"38;5;{drawing.heat(shown.sure[cell])}")
 
 
 def _walls(puzzle: PencilPuzzle) -> set[tuple[int, int]]:
@@ -125,16 +120,8 @@ def svg(shown: Drawing) -> str:
     """A picture: shaded cells blue, lights yellow, unsure cells tinted, wrong cells crossed."""
     puzzle = shown.puzzle
     width, height = (2 * MARGIN + CELL * side for side in (puzzle.width, puzzle.height))
-    head = (
-        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" width="{width}" '
-        f'height="{height}" role="img" font-family="Helvetica, Arial, sans-serif">'
-    )
-    parts = [head, f"<title>{puzzle.kind.name}</title>"]
-    parts.append(f'<rect width="{width}" height="{height}" fill="{PAPER}"/>')
-    for cell in range(puzzle.cells):
-        parts += _figures(shown, cell)
-    parts += _rules(puzzle)
-    return "\n".join((*parts, "</svg>\n"))
+    cells = [part for cell in range(puzzle.cells) for part in _figures(shown, cell)]
+    return drawing.svg(width, height, puzzle.kind.name, (*cells, *_rules(puzzle)))
 
 
 def _place(puzzle: PencilPuzzle, cell: int) -> tuple[int, int]:
@@ -145,31 +132,24 @@ def _place(puzzle: PencilPuzzle, cell: int) -> tuple[int, int]:
 def _figures(shown: Drawing, cell: int) -> Iterator[str]:
     """The parts of one cell, from the lowest to the topmost."""
     x, y = _place(shown.puzzle, cell)
-    tile = f'<rect x="{x}" y="{y}" width="{CELL}" height="{CELL}"'
     light = shown.puzzle.kind == LIGHTUP
     clue = shown.clue(cell)
     if shown.black(cell):
-        yield f'{tile} fill="{INK}"/>'
+        yield rect(x, y, CELL, CELL, INK)
     elif shown.marked[cell] and not light:
-        yield f'{tile} fill="{SHADE}"/>'
+        yield rect(x, y, CELL, CELL, SHADE)
     if shown.sure[cell] < 1.0 and not shown.black(cell):
-        yield f'{tile} fill="{DOUBT}" fill-opacity="{0.85 * (1.0 - shown.sure[cell]):.3f}"/>'
-    middle = f'cx="{x + CELL / 2:g}" cy="{y + CELL / 2:g}"'
+        yield drawing.shade(x, y, CELL, 1.0 - shown.sure[cell])
+    middle = x + CELL / 2, y + CELL / 2
     if shown.marked[cell] and light:
-        yield f'<circle {middle} r="{CELL * 0.3:g}" fill="{LAMP}" stroke="{INK}"/>'
+        place = f'cx="{middle[0]:g}" cy="{middle[1]:g}" r="{CELL * 0.3:g}"'
+        yield f'<circle {place} fill="{LAMP}" stroke="{INK}"/>'
     if clue:
         dark = shown.black(cell) or (shown.marked[cell] and not light)
         size = CELL * (0.52 if len(clue) < 3 else 0.34)
-        yield (
-            f'<text x="{x + CELL / 2:g}" y="{y + CELL / 2:g}" font-size="{size:g}" '
-            f'text-anchor="middle" dominant-baseline="central" font-weight="700" '
-            f'fill="{PAPER if dark else INK}">{clue}</text>'
-        )
+        yield letter(*middle, clue, size, PAPER if dark else INK, bold=True)
     if shown.wrong[cell]:
-        yield (
-            f'<path d="M{x + 6} {y + 6}L{x + CELL - 6} {y + CELL - 6}M{x + CELL - 6} {y + 6}'
-            f'L{x + 6} {y + CELL - 6}" stroke="{WRONG}" stroke-width="4"/>'
-        )
+        yield drawing.cross(x, y, CELL)
 
 
 def _rules(puzzle: PencilPuzzle) -> Iterator[str]:
@@ -180,7 +160,6 @@ def _rules(puzzle: PencilPuzzle) -> Iterator[str]:
         x, y = _place(puzzle, other)
         end = (x, y + CELL) if other == cell + 1 else (x + CELL, y)
         ink, width = (INK, 3) if (cell, other) in walls else (RULE, 1)
-        yield f'<path d="M{x} {y}L{end[0]} {end[1]}" stroke="{ink}" stroke-width="{width}"/>'
-    size = f'width="{CELL * puzzle.width}" height="{CELL * puzzle.height}"'
-    frame = f'fill="none" stroke="{INK}" stroke-width="3"'
-    yield f'<rect x="{MARGIN}" y="{MARGIN}" {size} {frame}/>'
+        yield line(x, y, *end, ink, width)
+    frame = f'stroke="{INK}" stroke-width="3"'
+    yield rect(MARGIN, MARGIN, CELL * puzzle.width, CELL * puzzle.height, "none", frame)

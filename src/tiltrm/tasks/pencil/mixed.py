@@ -21,6 +21,9 @@ from tiltrm.tasks.sudoku import SUDOKU
 
 STARTS = (ids.BLACK, ids.ISLAND, ids.ROOM, ids.WALL)  # the first token of each type but Sudoku
 BOARD = ids.SIDE  # cells in a row of the board
+SYMBOLS = {ids.UNSHADED: ".", ids.SHADED: "#", ids.LIGHT: "o"} | {
+    ids.DIGITS + digit: str(digit) for digit in range(1, 10)
+}  # of answers
 BROKEN = 1000  # the count for what is no board of its type
 
 
@@ -66,7 +69,12 @@ class Pencil:
         return torch.stack(rows) if rows else torch.empty(0, self.cells, dtype=torch.uint8)
 
     def decode(self, tokens: Tensor) -> str:
-        """A question -> its address; an answer -> a character for each cell of its board."""
+        """A question -> its address; an answer -> a character for each cell of its board.
+
+        Tokens that are no board give a character each.
+        """
+        if len(tokens) != self.cells:
+            return "".join(SYMBOLS.get(token, "?") for token in tokens.tolist())
         digits = (tokens > ids.BLANK) & (tokens < ids.UNSHADED)
         question = bool((tokens == PAD).any() or (tokens >= ids.BLACK).any())
         if question and int(self.types(tokens)) == kinds.SUDOKU.number:
@@ -76,6 +84,32 @@ class Pencil:
         if digits.any():
             return SUDOKU.decode(sudoku_of_board(_without_blanks(tokens)))
         return TASKS[0 if (tokens == ids.LIGHT).any() else 1].decode(tokens)
+
+    def type_of(self, puzzle: Tensor) -> str:
+        """The name of the type of one question."""
+        return kinds.KINDS[int(self.types(puzzle))].name
+
+    def answer_text(self, puzzle: Tensor, answer: Tensor) -> str:
+        """A character for each cell of the puzzle's board."""
+        number = int(self.types(puzzle))
+        if number == kinds.SUDOKU.number:
+            return SUDOKU.decode(sudoku_of_board(answer, like=puzzle))
+        return TASKS[number - 1].answer_text(puzzle, answer)
+
+    def on_board(self, puzzle: Tensor) -> Tensor:
+        """(..., cell) -> (..., cell) bool: the cells of the puzzle's board."""
+        return puzzle != PAD
+
+    def address(self, puzzle: Tensor) -> str:
+        """The puzz.link address of a question."""
+        return self.decode(puzzle)
+
+    def count_solutions(self, puzzle: Tensor) -> int | None:
+        """0, 1, or 2 for several; None where that cannot be told cheaply."""
+        number = int(self.types(puzzle))
+        if number == kinds.SUDOKU.number:
+            return SUDOKU.count_solutions(sudoku_of_board(puzzle))
+        return TASKS[number - 1].count_solutions(puzzle)
 
     def clean(self, line: str) -> str:
         """The line without spaces at its ends. '#' is a cell."""
@@ -163,6 +197,11 @@ class Pencil:
             question, answer = SUDOKU.generate(seed)
             return board_of_sudoku(question, PAD), board_of_sudoku(answer, ids.BLANK)
         return TASKS[number - 1].generate(seed)
+
+    @property
+    def generated_kinds(self) -> tuple[kinds.Kind, ...]:
+        """The types that `tiltrm.tasks.pencil.dataset` generates for this task, in turn."""
+        return kinds.KINDS
 
     def render(
         self, puzzle: Tensor, answer: Tensor | None = None, confidence: Tensor | None = None, *,

@@ -5,7 +5,9 @@ Proved by tests/tasks/pencil/test_pencil_generate.py.
 
 from tiltrm.errors import SettingsError
 from tiltrm.tasks.pencil.cells import Marks, board_of, rooms_of
+from tiltrm.tasks.pencil.clauses import UndecidedError, have_ortools
 from tiltrm.tasks.pencil.formulas import (
+    ROUNDS,
     Formula,
     HeyawakeFormula,
     LightUpFormula,
@@ -14,6 +16,8 @@ from tiltrm.tasks.pencil.formulas import (
 )
 from tiltrm.tasks.pencil.puzzle import HEYAWAKE, LIGHTUP, NURIKABE, TAPA, PencilPuzzle
 from tiltrm.tasks.pencil.rules import fits
+
+CHEAP_ROUNDS = 200  # solves for one solution before counting gives up: seconds at most
 
 
 def formula_of(puzzle: PencilPuzzle, seed: int = 0) -> Formula:
@@ -39,17 +43,32 @@ def formula_of(puzzle: PencilPuzzle, seed: int = 0) -> Formula:
     return formula
 
 
-def solutions(puzzle: PencilPuzzle, limit: int = 2, seed: int = 0) -> list[Marks]:
-    """At most `limit` solutions: two are enough to know whether there is just one."""
+def solutions(
+    puzzle: PencilPuzzle, limit: int = 2, seed: int = 0, rounds: int = ROUNDS
+) -> list[Marks]:
+    """At most `limit` solutions: two are enough to know whether there is just one.
+
+    UndecidedError where `rounds` solves do not tell.
+    """
     formula = formula_of(puzzle, seed)
     found = lone_walls(puzzle)[:limit] if puzzle.kind == TAPA else []
     while len(found) < limit:
-        marks = formula.find()
+        marks = formula.find(rounds)
         if marks is None:
             break
         found.append(marks)
         formula.exclude(marks)
     return found
+
+
+def count_cheaply(puzzle: PencilPuzzle) -> int | None:
+    """0, 1, or 2 for several; None without OR-Tools, or where it takes too long."""
+    if not have_ortools():
+        return None
+    try:
+        return len(solutions(puzzle, rounds=CHEAP_ROUNDS))
+    except UndecidedError:
+        return None
 
 
 def lone_walls(puzzle: PencilPuzzle) -> list[Marks]:

@@ -12,6 +12,7 @@ from tiltrm.tasks.pencil import (
     draw,
     generate,
     rules,
+    search,
     symmetry,
 )
 from tiltrm.tasks.pencil import (
@@ -55,7 +56,7 @@ class PencilTask:
 
     @property
     def defaults(self) -> TaskDefaults:
-        return TaskDefaults(model="pencil", rules=True)
+        return TaskDefaults(model="pencil", part_of="pencil", rules=True)
 
     def encode(self, text: str, *, answer: bool = False) -> Tensor:
         """An address or the plain form -> (cell,) uint8, in the upper left corner."""
@@ -87,6 +88,22 @@ class PencilTask:
     def puzzle(self, tokens: Tensor) -> PencilPuzzle:
         """(cell,) tokens of a question -> the puzzle; raises PuzzleError."""
         return ids.decode(self.kind, tokens)
+
+    def answer_text(self, puzzle: Tensor, answer: Tensor) -> str:
+        """A character for each cell of the puzzle's board: '#' or 'o', '.', '?' for neither."""
+        return "".join(map(self._symbol, answer[self.on_board(puzzle)].tolist()))
+
+    def on_board(self, puzzle: Tensor) -> Tensor:
+        """(..., cell) -> (..., cell) bool: the cells of the puzzle's board."""
+        return puzzle != PAD
+
+    def address(self, puzzle: Tensor) -> str:
+        """The puzz.link address of a question."""
+        return address.write(self.puzzle(puzzle))
+
+    def count_solutions(self, puzzle: Tensor) -> int | None:
+        """0, 1, or 2 for several; None without OR-Tools, or where it takes too long."""
+        return search.count_cheaply(self.puzzle(puzzle))
 
     def clean(self, line: str) -> str:
         """The line without spaces at its ends. '#' is a cell."""
@@ -150,12 +167,17 @@ class PencilTask:
         answer = ids.encode_answer(self.kind, marks, puzzle.width, puzzle.height)
         return ids.encode(puzzle), answer
 
+    @property
+    def generated_kinds(self) -> tuple[Kind, ...]:
+        """The types that `tiltrm.tasks.pencil.dataset` generates for this task."""
+        return (self.kind,)
+
     def render(
         self, puzzle: Tensor, answer: Tensor | None = None, confidence: Tensor | None = None, *,
         colour: bool = True, width: int | None = None,
     ) -> str:  # fmt: skip
         """A framed grid; marks from red (unsure) to green (sure). It has one form for any width."""
-        shown = draw.drawing(self.puzzle(puzzle), puzzle, answer, confidence, None)
+        shown = draw.show(self.puzzle(puzzle), puzzle, answer, confidence, None)
         return draw.terminal(shown, colour=colour)
 
     def picture(
@@ -163,7 +185,7 @@ class PencilTask:
         wrong: Tensor | None = None,
     ) -> str:  # fmt: skip
         """SVG text; shaded cells blue, lights yellow, unsure cells tinted, wrong cells crossed."""
-        return draw.svg(draw.drawing(self.puzzle(puzzle), puzzle, answer, confidence, wrong))
+        return draw.svg(draw.show(self.puzzle(puzzle), puzzle, answer, confidence, wrong))
 
     def _symbol(self, token: int) -> str:
         return {ids.UNSHADED: ".", ids.SHADED: "#", ids.LIGHT: "o"}.get(token, "?")

@@ -10,7 +10,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from tiltrm.errors import PuzzleError
+from tiltrm.errors import PuzzleError, SizeError
 from tiltrm.tasks.base import PAD
 from tiltrm.tasks.pencil.puzzle import (
     HEYAWAKE,
@@ -97,9 +97,9 @@ def lay(ids: Sequence[int], width: int, height: int, outside: int) -> Tensor:
 
 
 def require_size(kind: Kind, width: int, height: int) -> None:
-    """PuzzleError where a board is too small or too large."""
+    """SizeError where a board is too small or too large."""
     if not (min(width, height) >= SMALLEST and max(width, height) <= LARGEST):
-        raise PuzzleError(
+        raise SizeError(
             f"expected a {kind.name} board of {SMALLEST} x {SMALLEST} to {LARGEST} x {LARGEST}, "
             f"got {width} x {height}"
         )

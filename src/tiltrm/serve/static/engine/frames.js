@@ -1,5 +1,6 @@
 // The events of a run, as the server sends them (tiltrm/serve/frames.py): start, step, baseline, result.
 
+import { addressOfSudoku } from "../pencil.js";
 import { entropy, marginals, probabilities } from "./search.js";
 
 const DIGITS = 4, RECORD_DIGITS = 6;
@@ -87,6 +88,7 @@ export function resultEvent(known, task, puzzle, tokens, result, seconds) {
     confidence: round(result.confidence, RECORD_DIGITS), entropy: result.entropy.map((value) => round(value, RECORD_DIGITS)),
     halt_probability: round(result.haltProbability, RECORD_DIGITS), evaluations: result.evaluations,
     seconds: round(seconds, RECORD_DIGITS), abstained: withheld, error: null, solutions: null, // nobody counts them here
+    task: known.task, address: known.task === "sudoku" ? addressOfSudoku(puzzle) : null,
     decided_by: result.decidedBy, outer_steps: result.outerSteps, particles: result.particles,
   };
 }

@@ -1,0 +1,64 @@
+// The board of the chosen task: one for grids and mazes, one for pencil puzzles, in the same place.
+
+import { decodeBoard, encodeBoard, isAddress } from "./addresses.js";
+import { Board } from "./board.js";
+import { byId } from "./dom.js";
+import { isPencil, sudokuOf } from "./pencil.js";
+import { PencilBoard } from "./pencil_board.js";
+
+export class AnyBoard {
+  /** `changed(puzzle, sentence)` is called after every edit, `switched(task, puzzle)` for an address of another task. */
+  constructor(host, pad, changed, switched) {
+    Object.assign(this, { host, changed, switched });
+    this.plain = new Board(host, pad, changed);
+    this.pencil = new PencilBoard(host, pad, changed);
+    this.current = this.plain;
+    for (const { grid } of [this.plain, this.pencil]) {
+      grid.addEventListener("paste", (event) => {
+        event.preventDefault();
+        this.take(event.clipboardData.getData("text"));
+      });
+      grid.addEventListener("copy", (event) => {
+        event.preventDefault();
+        event.clipboardData.setData("text/plain", this.current.puzzle);
+      });
+    }
+  }
+
+  show(task, puzzle) {
+    const wanted = isPencil(task) ? this.pencil : this.plain;
+    if (wanted !== this.current) {
+      this.current.leave();
+      this.current.grid.replaceWith(wanted.grid);
+      this.current = wanted;
+    }
+    byId("size").hidden = !isPencil(task);
+    this.task = task;
+    wanted.show(task, puzzle);
+  }
+
+  get fault() {
+    return this.current.fault;
+  }
+
+  get grid() {
+    return this.current.grid;
+  }
+
+  clear() {
+    this.current.clear();
+  }
+
+  /** Take a puzzle from text; an address of another task brings that task. False, with the error shown, if it cannot be read. */
+  take(text) {
+    if (!isAddress(text)) return this.current.take(text);
+    try {
+      const board = decodeBoard(text);
+      if (board.type === this.task && isPencil(this.task)) return this.current.take(text);
+      return this.switched(board.type, board.type === "sudoku" ? sudokuOf(text) : encodeBoard(board));
+    } catch (error) {
+      this.changed(this.current.puzzle, error.message);
+      return false;
+    }
+  }
+}

@@ -1,0 +1,46 @@
+"""Puzzles as people publish them: the optional methods of a task, and their defaults.
+
+A task whose puzzles may be smaller than its board, or of several types, has the methods `on_board`
+and `answer_text` or `type_of`; one whose puzzles have addresses has `address`.
+"""
+
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from tiltrm.tasks.base import PAD, Task
+
+
+def on_board(task: Task, puzzles: Tensor) -> Tensor:
+    """(..., cell) -> (..., cell) bool: the cells of each puzzle; all unless the task says."""
+    own: Any = getattr(task, "on_board", None)
+    return torch.ones_like(puzzles, dtype=torch.bool) if own is None else own(puzzles)
+
+
+def answer_text(task: Task, puzzle: Tensor, answer: Tensor) -> str:
+    """One character for each cell of the puzzle."""
+    own: Any = getattr(task, "answer_text", None)
+    return task.decode(answer) if own is None else own(puzzle, answer)
+
+
+def type_of(task: Task, puzzle: Tensor) -> str:
+    """The name of the puzzle's type: that of the task, unless it has several types."""
+    own: Any = getattr(task, "type_of", None)
+    return task.name if own is None else own(puzzle)
+
+
+def has_types(task: Task) -> bool:
+    """Whether puzzles of the task are of several types."""
+    return hasattr(task, "type_of")
+
+
+def address_of(task: Task, puzzle: Tensor) -> str | None:
+    """The address of a puzzle on a site for puzzles; None where it has none."""
+    own: Any = getattr(task, "address", None)
+    return (own(puzzle) or None) if own is not None else None
+
+
+def labels_on_board(task: Task, puzzles: Tensor, answers: Tensor) -> Tensor:
+    """Labels with pads outside the puzzle's board, where `exactly_right` does not look."""
+    return torch.where(on_board(task, puzzles), answers, PAD)
