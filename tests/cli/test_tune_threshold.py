@@ -29,6 +29,12 @@ def data(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
+def own(folder: str, tmp_path: Path) -> Path:
+    """A copy of the toy's folder that may be written."""
+    return Path(shutil.copytree(folder, tmp_path / "own"))
+
+
+@pytest.fixture
 def sure_early(monkeypatch: pytest.MonkeyPatch) -> None:
     """Every trajectory is sure of a wrong answer at 3, and then right at 5."""
 
@@ -43,10 +49,8 @@ def sure_early(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.usefixtures("sure_early")
 def test_the_threshold_is_said_and_stored_unless_the_run_is_dry(
-    tiltrm: Any, folder: str, data: Path, tmp_path: Path
+    tiltrm: Any, own: Path, data: Path
 ) -> None:
-    own = tmp_path / "own"
-    shutil.copytree(folder, own)
     before = {path.name: path.read_bytes() for path in own.iterdir()}
     asked = ("tune", "--threshold-only", "--model", own, "--data", data, "--puzzles", 110,
              "--outer-steps", 9)  # fmt: skip
@@ -64,11 +68,7 @@ def test_the_threshold_is_said_and_stored_unless_the_run_is_dry(
 
 
 @pytest.mark.usefixtures("sure_early")
-def test_a_tuned_plan_with_its_own_threshold_is_named(
-    tiltrm: Any, folder: str, data: Path, tmp_path: Path
-) -> None:
-    own = tmp_path / "own"
-    shutil.copytree(folder, own)
+def test_a_tuned_plan_with_its_own_threshold_is_named(tiltrm: Any, own: Path, data: Path) -> None:
     plan = TunedPlan(Adaptive(parse_stages("1x3")), 1.5)
     write_beside(own, TUNED, {"task": "sudoku4", **plan.as_mapping()})
     code, out, _ = tiltrm("tune", "--threshold-only", "--model", own, "--data", data,
