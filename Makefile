@@ -1,4 +1,5 @@
 # `make solve` and `make test` work on a fresh clone with nothing but python3, make and an index.
+# `make solve HASHES=1` installs only files whose SHA-256 is in hashes.txt.
 VENV := .venv
 PIP := $(VENV)/bin/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
 
@@ -50,8 +51,13 @@ clean:
 $(VENV)/bin/python:
 	python3 -m venv $(VENV)
 
-$(VENV)/core: pyproject.toml constraints.txt | $(VENV)/bin/python
+$(VENV)/core: pyproject.toml constraints.txt hashes.txt | $(VENV)/bin/python
+ifdef HASHES
+	$(PIP) --require-hashes -r hashes.txt
+	$(PIP) --no-deps --no-build-isolation -e .
+else
 	$(PIP) -e .
+endif
 	touch $@
 
 $(VENV)/serve: pyproject.toml constraints.txt | $(VENV)/bin/python

@@ -5,6 +5,7 @@ import logging
 import threading
 import time
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
@@ -185,6 +186,28 @@ def test_a_counter_that_never_ends_does_not_hold_a_request(
         status, _, found = service.ask("/v1/solve", body)
         assert (status, found["results"][0]["solutions"]) == (200, None)
         assert endless.ended.wait(1.0)
+
+
+def test_solutions_are_counted_in_one_thread_at_a_time(
+    toy: TRM, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Many threads of Python would keep the event loop from its connections."""
+    running: list[int] = []
+    most: list[int] = []
+
+    def count(*_: Any) -> int:
+        running.append(1)
+        most.append(len(running))
+        time.sleep(0.02)
+        running.pop()
+        return 1
+
+    monkeypatch.setattr(Sudoku, "count_solutions", count)
+    body = {"puzzles": [PUZZLE], "method": "deterministic", "outer_steps": 1}
+    with serving(toy) as service, ThreadPoolExecutor(12) as pool:
+        found = list(pool.map(lambda _: service.ask("/v1/solve", body), range(12)))
+    assert [answer["results"][0]["solutions"] for _, _, answer in found] == [1] * 12
+    assert max(most) == 1
 
 
 def test_values_errors_and_the_end_of_calls() -> None:

@@ -40,6 +40,7 @@ class RequestHandler:
         self.models = {loaded.name: loaded for loaded in models}
         self.streams: Counter[str] = Counter()  # open ones, by client
         self.background = BackgroundCalls()
+        self._one_count = asyncio.Lock()
 
     def find(self, model: str | None, task: str | None) -> tuple[LoadedModel, Task]:
         """The loaded model and the task of a request; raises Refusal.
@@ -132,9 +133,7 @@ class RequestHandler:
                 for index, tokens in enumerate(good.values())
             ])  # fmt: skip
             tokens = list(good.values())
-            counting = asyncio.ensure_future(
-                self.background.run(partial(count_all, shared.task, tokens))
-            )
+            counting = asyncio.ensure_future(self._count(shared.task, tokens))
             try:
                 await self._wait(request, pending, done, partly=True)
                 counts = await _finished(counting, COUNTING_SECONDS) or [None] * len(tokens)
@@ -144,6 +143,11 @@ class RequestHandler:
                 found = outcome or unfinished(shared.task, good[place])
                 records[place] = replace(found, solutions=count)
         return [found for found in records if found is not None]
+
+    async def _count(self, task: Task, tokens: Sequence[Tensor]) -> list[int | None]:
+        """`count_all` beside the engine; one at a time, since Python runs one at a time anyway."""
+        async with self._one_count:
+            return await self.background.run(partial(count_all, task, tokens))
 
     async def _wait(
         self, request: Request, pending: PendingRequest, done: asyncio.Event, *,
