@@ -8,13 +8,14 @@ import pytest
 
 from tiltrm.serve.recording import STATIC, bundle, page
 from tiltrm.tasks import SUDOKU, by_name
+from tiltrm.tasks.pencil import TASKS as PENCIL_TASKS
 
 from . import stub
 
 SAMPLES = json.loads((STATIC / "samples.json").read_text("utf-8"))
 
 
-@pytest.mark.parametrize("task", ["sudoku", "maze"])
+@pytest.mark.parametrize("task", ["sudoku", "maze", "lightup", "nurikabe", "heyawake", "tapa"])
 def test_samples_are_puzzles_of_the_generators(task: str) -> None:
     for sample in SAMPLES[task]:
         tokens = by_name(task).encode(sample["puzzle"])
@@ -22,8 +23,12 @@ def test_samples_are_puzzles_of_the_generators(task: str) -> None:
             assert (by_name(task).generate(sample["seed"])[0] == tokens).all()
 
 
-def test_every_sudoku_sample_has_one_solution() -> None:
+def test_every_sample_has_one_solution() -> None:
     assert all(SUDOKU.solutions(sample["puzzle"]) == 1 for sample in SAMPLES["sudoku"])
+    pytest.importorskip("ortools", reason="needs OR-Tools: pip install .[generate]")
+    for task in PENCIL_TASKS:
+        for sample in SAMPLES[task.name]:
+            assert task.count_solutions(task.encode(sample["puzzle"])) == 1, sample
 
 
 def test_a_replay_cannot_leave_its_script() -> None:
@@ -58,9 +63,12 @@ def test_bundle_holds_every_module_once_and_no_import() -> None:
 
 
 def test_the_page_names_nothing_elsewhere() -> None:
-    """No address but the SVG namespace, no inline script or style that the policy would refuse."""
+    """No inline script or style that the policy would refuse, and no address to load from.
+
+    The SVG namespace and the addresses of puzzles are texts.
+    """
     for file in filter(Path.is_file, STATIC.rglob("*")):
         found = re.findall(r"(?:https?:)?//[\w.-]+\.\w+", file.read_text("utf-8"))
-        assert set(found) <= {"http://www.w3.org"}, file.name
+        assert set(found) <= {"http://www.w3.org", "https://puzz.link"}, file.name
     html = (STATIC / "index.html").read_text("utf-8")
     assert not re.search(r"<style|\sstyle=|\son\w+=|<script(?![^>]*\ssrc=)", html)

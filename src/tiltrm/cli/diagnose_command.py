@@ -1,6 +1,7 @@
 """Say without labels whether exploration will help, and which answers to trust."""
 
 import argparse
+import sys
 from pathlib import Path
 
 from tiltrm.cli import forecast
@@ -36,6 +37,11 @@ def run(arguments: argparse.Namespace) -> int:
     names = arguments.guide or ["halting"]
     guides = {name: parse_guide(name, model, task) for name in names}
     puzzles = read(arguments.data, task, limit=arguments.puzzles, skip_sizes=True)
+    if puzzles.skipped:
+        print(
+            f"tiltrm diagnose: {puzzles.skipped:,} puzzles have a size that {task.name} does not "
+            "hold and are left out", file=sys.stderr,
+        )  # fmt: skip
     labels = puzzles.labels() if arguments.labels else None
     if arguments.out is not None:
         make_folder(arguments.out)  # now, since the diagnosis takes its time

@@ -40,10 +40,13 @@ function remember() {
   if (!embedded) history.replaceState(null, "", writeAddress(state));
 }
 
+/** The button of a task; null where the page does not offer it, or not yet. */
+const choiceOf = (task) => document.querySelector(`[name=task][value="${task}"]`);
+
 /** A state onto the page. */
 function show(next) {
   state = next;
-  document.querySelector(`[name=task][value="${state.task}"]`).checked = true;
+  choiceOf(state.task).checked = true;
   board.show(state.task, state.puzzle);
   byId("fault").textContent = state.puzzle === blankPuzzle(state.task) ? "" : board.fault;
   fillForm(byId("form"), state.settings);
@@ -217,7 +220,7 @@ async function showModels() {
   try {
     const loaded = await models();
     for (const task of learn(loaded)) {
-      if (document.querySelector(`[name=task][value="${task}"]`)) continue; // models may be listed again
+      if (choiceOf(task)) continue; // models may be listed again
       byId("tasks").append(make("label", {}, make("input", { type: "radio", name: "task", value: task }), make("span", { text: titleOf(task) })));
     }
     byId("model").textContent = loaded.map(({ name }) => name).join(", ");
@@ -248,7 +251,7 @@ async function open() {
   });
   byId("form").elements.token.addEventListener("change", showModels);
   wireKeys();
-  const linked = readAddress(asked);
+  const linked = offered(asked);
   const typed = state.puzzle !== blankPuzzle(state.task);
   const first = typed ? state.puzzle : samplesOf(state.task)[0]?.puzzle ?? state.puzzle;
   show(linked ?? { ...state, puzzle: first });
@@ -264,16 +267,23 @@ function wireKeys() {
     else if (!event.repeat && (event.ctrlKey || event.metaKey)) start();
   });
   addEventListener("hashchange", () => {
-    const linked = readAddress(location.hash);
+    const linked = offered(location.hash);
     if (linked) show(linked);
   });
 }
 
+/** The state of a link to a task that the page offers; null for any other. */
+function offered(hash) {
+  const linked = readAddress(hash);
+  return linked && choiceOf(linked.task) ? linked : null;
+}
+
 /** With the loaded models known: a link to a task of theirs, or a task that has a model. */
 async function showAsked(asked) {
-  const own = readAddress(asked);
+  const own = offered(asked), other = readAddress(asked);
   const [first] = document.querySelectorAll("[name=task]:enabled");
   if (own) show(own);
+  else if (other) switchTo(other.task, other.puzzle); // says that its model is missing
   else if (asked.includes("task=")) byId("fault").textContent = "The puzzle of this link cannot be read; this is a sample.";
   else if (first && !document.querySelector("[name=task]:checked:enabled")) show(await beginning(first.value));
 }
