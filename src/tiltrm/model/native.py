@@ -163,7 +163,11 @@ def _read_beside(folder: Path, name: str, checksum: str) -> Mapping[str, object]
 
 
 def _text(manifest: Manifest) -> str:
-    return json.dumps(asdict(manifest), indent=1) + "\n"
+    known = asdict(manifest)
+    for name, usual in (("puzzle_id", 0), ("puzzle_rows", None)):  # only where there are several
+        if known[name] == usual:
+            del known[name]
+    return json.dumps(known, indent=1) + "\n"
 
 
 def is_native_file(path: Path) -> bool:
