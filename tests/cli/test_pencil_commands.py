@@ -182,12 +182,13 @@ def test_another_type_than_the_task(tiltrm: Any, solver: Any) -> None:
 
 @needs_ortools
 def test_clues_that_contradict_each_other(tiltrm: Any, solver: Any) -> None:
-    code, out, _ = tiltrm("solve", f"{LINK}nurikabe/5/4/22x", "--no-color")
-    assert code == 2
-    assert "no valid solution found: the clues contradict each other; " in out
+    code, out, err = tiltrm("solve", f"{LINK}nurikabe/5/4/22x", "--no-color")
+    assert (code, out) == (2, "")
+    assert "puzzle 1: no valid solution found: the clues contradict each other; " in err
     code, out, _ = tiltrm("solve", f"{LINK}nurikabe/5/4/22x", "--json")
     (found,) = objects(out)
-    assert (code, found["solved_by_rules"], found["solutions"]) == (2, False, 0)
+    assert (code, found["answer"], found["solutions"]) == (2, None, 0)
+    assert (found["task"], found["error"][:23]) == ("nurikabe", "no valid solution found")
 
 
 @needs_ortools

@@ -43,7 +43,7 @@ def test_the_files_are_complete_and_name_no_other_address(
     for path in written:
         if path.parent.name != "runtime":
             found = set(re.findall(r"https?://[\w./-]+", path.read_text("utf-8")))
-            assert found <= {"http://www.w3.org/2000/svg"}, path
+            assert found <= {"http://www.w3.org/2000/svg", "https://puzz.link/p"}, path
     page = (out / "index.html").read_text("utf-8")
     assert not re.findall(r'(?:src|href)="/', page)  # any sub-path
     assert "Content-Security-Policy" in page

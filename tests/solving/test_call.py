@@ -34,7 +34,7 @@ from tiltrm.tasks import MAZE, Maze, Sudoku
 
 TASK = Sudoku(2)
 ANSWER = "1234341221434321"
-PUZZLE, OTHER = "1...3..2.1....2.", "2...3..1.1....3."
+PUZZLE, OTHER = "1...3..2.1....2.", ".2..3.......4..3"
 TEXTS = [TASK.decode(TASK.generate(seed)[0]) for seed in range(3)]
 SHORT: dict[str, Any] = {"outer_steps": 3}
 

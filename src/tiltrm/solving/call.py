@@ -20,6 +20,7 @@ from tiltrm.solving.methods import adaptive_plan, build_search, task_of
 from tiltrm.solving.risk import Rung, check_risk, rung_for
 from tiltrm.solving.solution import PuzzleRecord, Solution, puzzle_record
 from tiltrm.tasks import Task
+from tiltrm.tasks.published import address_of, type_of
 
 MOST_COUNTED = 64  # puzzles in a batch whose solutions are counted, 0.03 s each for a Sudoku
 
@@ -68,22 +69,34 @@ def solve_texts(
 
     With `abstain`, an answer with less confidence than that, or one that breaks a rule, is
     withheld; the answer of a dead cloud always is. With `risk`, answers are withheld so that at
-    most that share of those given is wrong (`risk_rung`). The other settings are those of `solve`.
+    most that share of those given is wrong (`risk_rung`). A puzzle that is known to have no
+    solution is not searched and gets an error. The other settings are those of `solve`.
     """
     check_abstain(abstain)
     own = task_of(model, task)
     above = None if risk is None else risk_rung(model, own, risk, **settings).above
     records, tokens = read_texts(own, texts)
+    counts = dict(zip(tokens, count_all(own, list(tokens.values())), strict=True))
+    for place in [place for place, count in counts.items() if count == 0]:
+        records[place] = unsolvable(own, tokens.pop(place))
     if tokens:
         begun = time.perf_counter()
         batch = torch.stack(list(tokens.values()))
         solution = solve(model, batch, task=own, **settings)
         rate = (time.perf_counter() - begun) / int(solution.evaluations.sum())
-        counts = count_all(own, list(tokens.values()))
         for row, place in enumerate(tokens):
             record = puzzle_record(own, batch[row], solution, row, rate, abstain, above)
-            records[place] = replace(record, solutions=counts[row])
+            records[place] = replace(record, solutions=counts[place])
     return [found for found in records if found is not None]
+
+
+def unsolvable(task: Task, puzzle: Tensor) -> PuzzleRecord:
+    """The record of a puzzle without a solution."""
+    return PuzzleRecord(
+        task.decode(puzzle), solutions=0, task=type_of(task, puzzle),
+        address=address_of(task, puzzle),
+        error="no valid solution found: the clues contradict each other; correct one of them",
+    )  # fmt: skip
 
 
 def risk_rung(

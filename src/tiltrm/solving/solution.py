@@ -117,8 +117,8 @@ class Cells(NamedTuple):
 class PuzzleRecord:
     """One puzzle: the fields of its JSON object (KEYS), and a few more for people.
 
-    A puzzle that cannot be read has its `error` and nothing else. Where the solver abstains there
-    is no answer. `seconds` is the puzzle's share of its batch's time, by evaluations.
+    A puzzle that cannot be read or has no solution has its `error` and no answer. Where the solver
+    abstains there is no answer. `seconds` is the puzzle's share of its batch's time by evaluations.
     """
 
     puzzle: str  # on one line; as it came where it cannot be read
