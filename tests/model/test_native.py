@@ -194,7 +194,7 @@ def test_bundled_names(folder, monkeypatch, tmp_path):
 @pytest.mark.parametrize("name", bundled())
 def test_what_ships_loads(name):
     model = load(name)
-    assert model.task in ("sudoku", "maze")
+    assert model.task in ("sudoku", "maze", "pencil")
     assert (
         model.decode(model.start(model.embed(torch.ones(1, model.cells))).answer).isfinite().all()
     )
