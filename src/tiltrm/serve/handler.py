@@ -27,7 +27,7 @@ from tiltrm.tasks import Task
 from tiltrm.tasks.registry import defaults_of
 
 LATE = "expected to finish within {:g} s and did not; send fewer puzzles or smaller settings"
-COUNTING_SECONDS = 15.0  # for counting solutions, after the answers are there
+COUNTING_SECONDS = 2.0  # that answers which are there wait for the count of solutions
 Arguments = ParamSpec("Arguments")
 Value = TypeVar("Value")
 
