@@ -19,6 +19,7 @@ Run = Callable[..., tuple[int, str, str]]
 
 TASK = Sudoku(2)
 BROKEN = Path("/proc/self/mem")  # a read of its beginning is an input/output error
+PUZZLE = TASK.decode(TASK.generate(0)[0])  # it has one solution
 SIZES = (0, 100, 2000, 9000)  # bytes after which the disk is full
 pytestmark = pytest.mark.usefixtures("one_thread")
 
@@ -72,7 +73,7 @@ WRITERS: dict[str, Command] = {
         "reproduce", "frontier", "--tiny", "--store", str(new), "--out", str(new) + "-page",
     ],
     "html": lambda model, csv, new: [
-        "solve", "1...3..2.1....2.", "--model", str(model), "--method", "deterministic",
+        "solve", PUZZLE, "--model", str(model), "--method", "deterministic",
         "--outer-steps", "1", "--html", str(new),
     ],
     "data": lambda model, csv, new: [

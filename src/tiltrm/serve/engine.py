@@ -116,9 +116,12 @@ class Engine:
         self._thread.join()
 
     def _retry_after(self, puzzles: int) -> int:
-        """Seconds after which so many more puzzles may be accepted."""
+        """Seconds after which so many more puzzles may be accepted.
+
+        Others wait for places as well, so nobody is told to come back before a quarter is free.
+        """
         done = self.counts.solved + self.counts.failed
-        seconds = puzzles * self.counts.busy / done if done else 1.0
+        seconds = max(puzzles, self.held / 4) * self.counts.busy / done if done else 1.0
         return min(LONGEST_RETRY, max(1, math.ceil(seconds)))
 
     def _removed(self, puzzle: PendingPuzzle) -> None:
