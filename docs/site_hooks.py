@@ -26,6 +26,7 @@ ELSEWHERE = {  # page of the site -> file of the repository
     "contributing.md": "CONTRIBUTING.md",
     "evidence.md": "evidence/README.md",
     "weights/maze-hard.md": "src/tiltrm/weights/maze-hard/CARD.md",
+    "weights/pencil.md": "src/tiltrm/weights/pencil/CARD.md",
     "weights/sudoku-extreme.md": "src/tiltrm/weights/sudoku-extreme/CARD.md",
 }
 LINK = re.compile(r"\]\((?![a-z]+:|#)([^)#\s]+)(#[^)\s]*)?\)")

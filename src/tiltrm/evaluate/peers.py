@@ -39,7 +39,7 @@ from tiltrm.settings import AGREE_AMONG, AGREE_SHARE, HALT_ABOVE
 from tiltrm.solving import parse_guide, plan_views, stopping_rules
 from tiltrm.solving.methods import FIXED
 from tiltrm.tasks import Symmetry, Task
-from tiltrm.tasks.published import labels_on_board
+from tiltrm.tasks.published import on_board
 
 Settings = Mapping[str, Any]  # complete, see tiltrm.evaluate.options
 
@@ -67,11 +67,9 @@ class Case(NamedTuple):
         return Judge(self.task, self.tokens, self.labels)
 
     @property
-    def board_labels(self) -> Tensor | None:
-        """The labels, with pads where a puzzle does not fill its board."""
-        if self.labels is None:
-            return None
-        return labels_on_board(self.task, self.tokens, self.labels)
+    def compared(self) -> bool:
+        """Whether right means equal to the label in every cell, as `explore` takes it."""
+        return self.labels is not None and bool(on_board(self.task, self.tokens).all())
 
     @property
     def seconds(self) -> float:
@@ -98,16 +96,16 @@ def _fixed(method: str, case: Case) -> Measurement:
     own, guide, settings = exploration(method, case.settings), case.guide, case.settings
     watch = None
     cloud = own.particles > 1
-    by_rules = case.labels is None and cloud and math.isinf(case.seconds)
-    if settings["by_step"] or by_rules:
+    judged = cloud and not case.compared and math.isinf(case.seconds)
+    if settings["by_step"] or judged:
         judge, keys = case.judge.on(case.device), case.keys.to(case.device)
         last_only = not settings["by_step"]
         watch = ByStep(own, guide, judge, keys, case.seed, last_only=last_only)
     result = explore(
         case.model, case.tokens, own, guide=guide, seed=case.seed, keys=case.keys,
-        labels=case.board_labels, seconds=case.seconds, progress=case.progress, watch=watch,
+        labels=case.labels, seconds=case.seconds, progress=case.progress, watch=watch,
     )  # fmt: skip
-    oracle = watch.oracle[:, -1] if watch and by_rules else result.oracle
+    oracle = watch.oracle[:, -1] if watch and judged else result.oracle
     recorded = watch if settings["by_step"] else None
     steps = result.evaluations // (own.particles * evaluations_per_step(case.model))
     return Measurement(
@@ -188,7 +186,7 @@ def _c_voting(case: Case) -> Measurement:
         on_degenerate="abstain",
     )  # fmt: skip
     result = explore(
-        model, case.tokens, own, seed=case.seed, keys=case.keys, labels=case.board_labels,
+        model, case.tokens, own, seed=case.seed, keys=case.keys, labels=case.labels,
         guide=lambda state, context: in_groups(mean_probability, state.answer),
         progress=case.progress,
     )  # fmt: skip

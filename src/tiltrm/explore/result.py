@@ -18,8 +18,6 @@ from tiltrm.explore.weights import degenerate
 from tiltrm.model.base import RecursiveModel, evaluations_per_step
 from tiltrm.settings import Exploration
 
-PAD = 0  # the id of a cell without a label
-
 
 @dataclass(frozen=True)
 class Trace:
@@ -249,9 +247,7 @@ def conclude(
     halting = halt_probability(take(take(last.context.halt_logit(), last.ancestors), pick)[:, 0])
     right = None
     if labels is not None:
-        known = labels[:, None]
-        same = (final.answers == known) | (known == PAD)
-        right = (same.all(-1) & final.alive).any(-1).cpu()
+        right = ((final.answers == labels[:, None]).all(-1) & final.alive).any(-1).cpu()
     spent = settings.particles * last.context.clock.step * evaluations_per_step(model)
     assert record.log_evidence is not None
     return Result(
