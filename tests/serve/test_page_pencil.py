@@ -267,6 +267,11 @@ def test_a_saved_replay_needs_no_server(page: Any, served: Served, tmp_path: Pat
     settings = {"method": "adaptive", "seed": 0}
     recording = Recording(served.model, PENCIL, settings, None)
     (record,) = solve_texts(served.model, [puzzle], task=PENCIL, watch=recording, **settings)
+    replay = recording.replay(record)
+    start, first = replay["start"], replay["steps"][0]
+    assert (start["type"], start["side"], start["cells"]) == ("heyawake", 5, 20)
+    lists = (start["given"], first["leading"], first["entropy"], first["grids"][0]["tokens"])
+    assert [len(cells) for cells in (*lists, replay["baseline"]["tokens"])] == [20] * 5
     recording.write(record, tmp_path / "replay.html")
     page.goto((tmp_path / "replay.html").as_uri())
     assert shown(page, "#verdict-title") == "Solved"
