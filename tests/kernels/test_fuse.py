@@ -119,7 +119,11 @@ def test_load_fuses_where_the_kernels_run(
     monkeypatch.setattr(checkpoint, "_device", torch.device)
     real = checkpoint.load_folder
     cpu = torch.device("cpu")
-    monkeypatch.setattr(checkpoint, "load_folder", lambda path, _, dtype: real(path, cpu, dtype))
+    monkeypatch.setattr(
+        checkpoint,
+        "load_folder",
+        lambda path, _, dtype, puzzle_id: real(path, cpu, dtype, puzzle_id),
+    )
     monkeypatch.setattr(kernels, "available", lambda: available)
     monkeypatch.setattr(kernels, "interpreted", lambda: True)
     assert fused(load(folder, device=device, fuse=wanted)) is expected
