@@ -159,7 +159,8 @@ TABLE: dict[str, Setting] = {
         *(row for row in settings_of(Exploration).values() if row.methods),
         Setting(
             "guide", str, "halting",
-            "halting, confidence, residual, rules, shortest, or a sum such as halting+2*rules",
+            "halting, confidence, residual, rules, shortest, learned:FOLDER (tiltrm fit-guide), or "
+            "a sum such as halting+2*rules",
             ("adaptive", "guided", "ptrm"), symbol="G", label="Guide", accepts=callable,
         ),
         Setting(

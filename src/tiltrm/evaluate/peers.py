@@ -79,7 +79,8 @@ class Case(NamedTuple):
     @property
     def guide(self) -> Score:
         """The guide that the settings name; the halting head where they name none."""
-        return parse_guide(self.settings.get("guide", "halting"), self.model, self.task)
+        named = self.settings.get("guide", "halting")
+        return parse_guide(named, self.model, self.task, len(self.settings.get("stages", ())) > 1)
 
 
 Method = Callable[[Case], Measurement]

@@ -8,9 +8,9 @@ ptrm           100 noisy rollouts, noise once per supervision step, the best fin
 """
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import replace
-from functools import reduce
+from functools import partial, reduce
 from operator import add
 from typing import Any, NamedTuple
 
@@ -38,6 +38,7 @@ from tiltrm.settings import (
     check_settings,
 )
 from tiltrm.solving.confidence import state_confidence
+from tiltrm.solving.guide_folder import learned_terms, named_guide
 from tiltrm.solving.plans import Views, default_plan, plan_views, resized_plan, tuned_plan
 from tiltrm.tasks import Maze, Task, by_name
 from tiltrm.tasks.registry import defaults_of
@@ -50,6 +51,7 @@ FIXED = {  # methods that are one exploration
     "deterministic": replace(UNGUIDED, particles=1, noise=0.0),
     "ptrm": replace(UNGUIDED, particles=100, placement="supervision", select="best_score"),
 }
+GUIDES = "halting, confidence, residual, rules, shortest, learned:FOLDER"
 STOPPING = ("rules", "halt_above", "agree_share", "agree_among")  # settings of the stopping rules
 
 
@@ -153,7 +155,7 @@ def build_search(
     plan, stopping = found.plan, found.stopping
     rules = stopping_rules(model, task_of(model, task).is_solved if stopping.rules else None,
                            stopping)  # fmt: skip
-    guide = parse_guide(found.guide, model, task)
+    guide = parse_guide(found.guide, model, task, len(plan.stages) > 1)
     views: Views = ()
     if plan.symmetric_views:
         device = device_of(model, torch.empty(0))
@@ -227,27 +229,33 @@ def stopping_rules(
     }
 
 
-def parse_guide(guide: str | Score, model: RecursiveModel, task: Task | str | None = None) -> Score:
-    """The guide of a name or of a sum such as 'halting+2*rules'; a function is its own guide."""
+def parse_guide(
+    guide: str | Score, model: RecursiveModel, task: Task | str | None = None, staged: bool = False
+) -> Score:
+    """The guide of a name or of a sum such as 'halting+2*rules'; a function is its own guide.
+
+    `staged` says that fresh particles join the cloud later (see `tiltrm.explore.learned.learned`).
+    """
     if not isinstance(guide, str):
         if not callable(guide):
             raise SettingsError(f"guide must be a name or a function, got {guide!r:.60}")
         return guide
-    known: Mapping[str, Callable[[], Guide]] = {
+    known: dict[str, Callable[[], Guide]] = {
         "halting": lambda: guides.halting(model),
         "confidence": lambda: guides.confidence(model),
         "residual": guides.residual,
         "rules": lambda: guides.rules(task_of(model, task).violations),
         "shortest": lambda: _shortest(task_of(model, task)),
     }
+    for name in learned_terms(guide):
+        known[name] = partial(named_guide, name, model, staged=staged)
     terms: list[Guide] = []
     for term in guide.split("+"):
         factor, star, name = (part.strip() for part in term.rpartition("*"))
         weight = _number(factor) if star else 1.0
         if name not in known or not abs(weight) <= LARGEST_SCALE:
             raise SettingsError(
-                f"guide must be one of {', '.join(known)}, or a sum such as 'halting+2*rules', "
-                f"got {guide!r}"
+                f"guide must be one of {GUIDES}, or a sum such as 'halting+2*rules', got {guide!r}"
             )
         terms.append(weight * known[name]())
     return reduce(add, terms)
