@@ -123,12 +123,16 @@ class Exploration:
         choices=("every_step", "difference", "terminal"),
         accepts=lambda value: hasattr(value, "tilt"),
     )  # fmt: skip
+    target_ess: float = setting(
+        0.0, "above 0: at every step the largest tilt up to beta that keeps this share of the "
+        "conditional ESS", "guided", most=1.0, symbol="TAU",
+    )  # fmt: skip
     score_every: int = setting(
         1, "ask the guide at multiples of this step, and at the last", "guided", least=1
     )
     select: Any = setting(
         "map", "how the final cloud answers", "guided ptrm",
-        choices=("map", "best_score", "majority", ORACLE), accepts=callable,
+        choices=("map", "best_score", "majority", ORACLE, "best_so_far"), accepts=callable,
     )  # fmt: skip
     entropy_every: int = setting(
         1, "steps between the terms of the path entropy; 0 leaves it out", ""

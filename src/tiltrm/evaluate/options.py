@@ -11,6 +11,7 @@ from tiltrm import settings as defaults
 from tiltrm.diagnose import NOISES, ROOTED, SMALL
 from tiltrm.errors import SettingsError
 from tiltrm.evaluate.job import DIAGNOSE
+from tiltrm.explore.choices import BEST_SO_FAR
 from tiltrm.explore.plan import Adaptive, Stage
 from tiltrm.settings import (
     ADAPTIVE,
@@ -85,6 +86,10 @@ def complete(method: str, given: Mapping[str, Any], task: str) -> dict[str, Any]
     found = {**usual, **{name: _checked(name, value, usual) for name, value in given.items()}}
     if found.get("by_step") and "seconds" in found:
         raise SettingsError("by_step needs every step, so seconds must be left out, got both")
+    if found.get("by_step") and found.get("select") == BEST_SO_FAR:
+        raise SettingsError(
+            f"by_step needs a vote of every step, so select must not be {BEST_SO_FAR}"
+        )
     if method in PLANNED:
         if "stages" not in given:
             steering = {name: found[name] for name in STEERING if name in given}

@@ -10,11 +10,11 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from tiltrm.explore.bank import path_costs
 from tiltrm.explore.batching import in_groups
 from tiltrm.explore.cloud import Context
 from tiltrm.model.base import RecursiveModel, State
 
-CELLS = 10.0  # a path longer by so many is as bad as one broken rule
 Score = Callable[[State, Context], Tensor]  # -> (puzzle, particle) float32
 
 
@@ -90,20 +90,6 @@ def shortest(
         return -path_costs(violations(puzzles, answers), length(puzzles, answers))
 
     return Guide(score)
-
-
-def path_costs(broken: Tensor, cells: Tensor) -> Tensor:
-    """How far the paths of a cloud are from the best of them: (..., particle) float32.
-
-    Args:
-        broken: Broken rules of every path, which are its cost where there are any.
-        cells: Cells of every path. A faultless one costs 1/10 for each cell more than the shortest
-            faultless path of its cloud has, 1 at most.
-    """
-    cells = cells.float()
-    best = torch.where(broken == 0, cells, torch.inf).amin(-1, keepdim=True)
-    longer = ((cells - best) / CELLS).clamp(max=1.0)
-    return torch.where(broken == 0, longer, broken.float())
 
 
 def _while(active: Callable[[int], bool], guide: Score) -> Guide:

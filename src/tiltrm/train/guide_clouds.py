@@ -9,9 +9,9 @@ import torch
 from torch import Tensor
 
 from tiltrm.data import Puzzles
+from tiltrm.explore.bank import path_costs
 from tiltrm.explore.batching import single_threaded
 from tiltrm.explore.cloud import make_problem
-from tiltrm.explore.guides import path_costs
 from tiltrm.explore.inputs import device_of
 from tiltrm.explore.search import Batch, fixed_search
 from tiltrm.model.base import RecursiveModel
