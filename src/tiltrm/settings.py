@@ -172,6 +172,11 @@ TABLE: dict[str, Setting] = {
             ("adaptive",), label="Stop at a valid solution only",
         ),
         Setting(
+            "shortest_visited", bool, False,
+            "mazes: stop at valid paths only, look at the maze under symmetries, and answer with "
+            "the shortest valid path visited", ("adaptive",),
+        ),
+        Setting(
             "halt_above", float, None,
             "stop when the halt logit of a particle exceeds this; else the model's threshold",
             ("adaptive", "halt_first"), least=-math.inf, symbol="LOGIT", label="Halt above",
@@ -223,4 +228,6 @@ def check_settings(method: str, given: Mapping[str, Any]) -> dict[str, Any]:
             "halt_above must be left out with rules, which stop at a valid solution only, got "
             f"{checked['halt_above']}"
         )
+    if checked.get("rules") and checked.get("shortest_visited"):
+        raise SettingsError("shortest_visited must be left out with rules, got both")
     return checked

@@ -58,6 +58,7 @@ FIRST = (  # fields of Exploration in the first shards; later ones are stored wh
 )  # fmt: skip
 STOPPING = {  # defaults of the stopping rules when the first shards were stored
     "agree_share": 0.9, "agree_among": 16, "uncalibrated_halt_above": 2.0,
+    "shortest_visited": False,
 }  # fmt: skip
 
 
@@ -95,6 +96,8 @@ def complete(method: str, given: Mapping[str, Any], task: str) -> dict[str, Any]
             steering = {name: found[name] for name in STEERING if name in given}
             own = resized_plan(default_plan(task), steering)
             found = {TURNED: own.symmetric_views, **found, **_plan_settings(own)}
+        if found.get("shortest_visited") and TURNED not in given:
+            found[TURNED] = True  # as `adaptive_plan` does
         return _with_stages(found)
     if method in FIXED:  # so that a setting that is new leaves the keys of stored shards alone
         later = [name for name in fields_of(method) if name not in FIRST]
@@ -142,7 +145,7 @@ def changed_stopping_defaults() -> dict[str, Any]:
 
     They are part of a job's key; at the values of the first shards they are left out of it.
     """
-    now = {
+    now: dict[str, Any] = {
         "agree_share": defaults.AGREE_SHARE, "agree_among": defaults.AGREE_AMONG,
         "uncalibrated_halt_above": defaults.HALT_ABOVE,
     }  # fmt: skip

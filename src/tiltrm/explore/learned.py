@@ -4,6 +4,7 @@ It reads both halves of the state, the decoded probabilities, the halt logit and
 Before it is fitted it is the halting head, bit for bit. `tiltrm fit-guide` fits it.
 """
 
+import math
 from dataclasses import dataclass
 
 import torch
@@ -35,7 +36,7 @@ def cell_statistics(logits: Tensor) -> Tensor:
     """Largest probability, entropy in [0, 1], and margin: (..., cell, vocabulary) -> (..., 3)."""
     shares = torch.softmax(logits.float(), -1)
     first, second = shares.topk(2, -1).values.unbind(-1)
-    entropy = torch.special.entr(shares).sum(-1) / torch.log(torch.tensor(shares.shape[-1]))
+    entropy = torch.special.entr(shares).sum(-1) / math.log(shares.shape[-1])
     return torch.stack((first, entropy, first - second), -1)
 
 

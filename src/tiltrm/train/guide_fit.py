@@ -33,7 +33,7 @@ from tiltrm.train.guide_clouds import (
 )
 
 SNAPSHOTS = 16  # states of the fit that are kept
-STATES_AT_ONCE = 1 << 25  # numbers of the states in one step of the optimiser
+STATES_AT_ONCE = {"cuda": 1 << 28, "cpu": 1 << 25}  # numbers in one step of the optimiser
 LEAST_RATE = 0.05  # of the learning rate, at the end
 HELD_OUT_CHUNK = 1 << 30  # numbers of held-out chunks begin here
 FEWEST = 5  # puzzles
@@ -157,7 +157,8 @@ class GuideFitter:
         self.device = device_of(model, puzzles.questions)
         positions, width = state_sizes(model)
         self.chunk = settings.sampling.chunk(positions, width, self.device)
-        self.rows = max(1, STATES_AT_ONCE // (2 * positions * width * settings.sampling.particles))
+        most = STATES_AT_ONCE.get(self.device.type, STATES_AT_ONCE["cpu"])
+        self.rows = max(1, most // (2 * positions * width * settings.sampling.particles))
         torch.manual_seed(settings.sampling.seed)
         sizes = HeadSizes(width, settings.hidden, settings.mixed, settings.sampling.outer_steps)
         self.head = GuideHead(sizes).to(self.device)
