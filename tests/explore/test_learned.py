@@ -68,6 +68,15 @@ def test_both_halves_and_the_step_matter_unless_the_search_is_staged(toy: TRM) -
         assert not torch.equal(plain(other, early), plain(early.state, early))
 
 
+def test_positions_are_normed() -> None:
+    head = some_head()
+    torch.nn.init.normal_(head.norm.weight)
+    torch.nn.init.normal_(head.norm.bias)
+    state, cells = torch.randn(3, 17, 2 * WIDTH) + 0.3, torch.rand(3, 17, 3)
+    truth = head.position(head.norm(torch.cat((state, cells), -1)))
+    torch.testing.assert_close(head._normed_positions(state, cells), truth, atol=1e-4, rtol=1e-4)
+
+
 def test_statistics_of_a_cell() -> None:
     logits = torch.tensor([[0.5, 0.25, 0.25], [1.0, 0.0, 0.0]]).log()
     entropy = (0.5 * math.log(2) + 0.5 * math.log(4)) / math.log(3)

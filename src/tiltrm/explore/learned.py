@@ -80,7 +80,7 @@ class GuideHead(nn.Module):
         """
         ahead = state.shape[1] - logits.shape[1]  # prefix positions come first and have no cell
         cells = F.pad(cell_statistics(logits), (0, 0, ahead, 0)).to(state.dtype)
-        seen = F.gelu(self.position(self.norm(torch.cat((state, cells), -1))))
+        seen = F.gelu(self._normed_positions(state, cells))
         pooled = torch.cat((seen.mean(1), seen.amax(1)), -1).float()
         known = (step > 0).float()
         age = (step.float() / self.sizes.outer_steps).clamp(max=1.0)
@@ -91,6 +91,27 @@ class GuideHead(nn.Module):
         )
         logit: Tensor = self.halt_scale * halt.float() + change[..., 0].float()
         return logit
+
+    def _normed_positions(self, state: Tensor, cells: Tensor) -> Tensor:
+        """position(norm([state, cells])) without a copy of the state: (row, position, hidden).
+
+        The norm is linear but for two numbers a position, so it follows the product: with W the
+        weights times the norm's, (W x - mean W 1) / deviation + bias.
+        Proved by tests/explore/test_learned.py::test_positions_are_normed.
+        """
+        weight = self.position.weight * self.norm.weight
+        bias = F.linear(self.norm.bias, self.position.weight, self.position.bias)
+        wide, features = state.shape[-1], weight.shape[1]
+        product = F.linear(state, weight[:, :wide]) + F.linear(cells, weight[:, wide:])
+        sums = [part.sum(-1, dtype=torch.float32) for part in (state, cells)]
+        norms = [
+            torch.linalg.vector_norm(part, dim=-1, dtype=torch.float32) for part in (state, cells)
+        ]
+        mean = (sums[0] + sums[1]) / features
+        square = (norms[0].square() + norms[1].square()) / features
+        variance = (square - mean.square()).clamp(min=0.0)
+        scale = torch.rsqrt(variance + self.norm.eps)[..., None]
+        return (product - mean[..., None] * weight.sum(-1)) * scale + bias
 
 
 def head_logits(model: RecursiveModel, head: GuideHead, state: Tensor, step: Tensor) -> Tensor:
