@@ -7,8 +7,8 @@ from typing import Any
 from tiltrm.settings import EVALUATED, METHODS, TABLE
 
 TASKS = (
-    "sudoku, maze, maze-unique, lightup, nurikabe, heyawake, tapa, pencil (all types of addresses), "
-    "sudoku4, or one's own as FILE.py:NAME"
+    "sudoku, maze, maze-unique, lightup, nurikabe, heyawake, tapa, pencil (all types of "
+    "addresses), sudoku4, or one's own as FILE.py:NAME"
 )
 RAY = (
     "spread the work over a Ray cluster: HOST:PORT, auto for the one here, local for a new one "

@@ -10,10 +10,11 @@ from torch import Tensor
 
 from tiltrm.data import Puzzles
 from tiltrm.explore.bank import path_costs
+from tiltrm.explore.batches import Batch
 from tiltrm.explore.batching import single_threaded
 from tiltrm.explore.cloud import make_problem
 from tiltrm.explore.inputs import device_of
-from tiltrm.explore.search import Batch, fixed_search
+from tiltrm.explore.search import fixed_search
 from tiltrm.model.base import RecursiveModel
 from tiltrm.settings import Exploration
 from tiltrm.tasks.base import Task, exactly_right
