@@ -123,12 +123,16 @@ class Exploration:
         choices=("every_step", "difference", "terminal"),
         accepts=lambda value: hasattr(value, "tilt"),
     )  # fmt: skip
+    target_ess: float = setting(
+        0.0, "above 0: at every step the largest tilt up to beta that keeps this share of the "
+        "conditional ESS", "guided", most=1.0, symbol="TAU",
+    )  # fmt: skip
     score_every: int = setting(
         1, "ask the guide at multiples of this step, and at the last", "guided", least=1
     )
     select: Any = setting(
         "map", "how the final cloud answers", "guided ptrm",
-        choices=("map", "best_score", "majority", ORACLE), accepts=callable,
+        choices=("map", "best_score", "majority", ORACLE, "best_so_far"), accepts=callable,
     )  # fmt: skip
     entropy_every: int = setting(
         1, "steps between the terms of the path entropy; 0 leaves it out", ""
@@ -159,12 +163,18 @@ TABLE: dict[str, Setting] = {
         *(row for row in settings_of(Exploration).values() if row.methods),
         Setting(
             "guide", str, "halting",
-            "halting, confidence, residual, rules, shortest, or a sum such as halting+2*rules",
+            "halting, confidence, residual, rules, shortest, learned:FOLDER (tiltrm fit-guide), or "
+            "a sum such as halting+2*rules",
             ("adaptive", "guided", "ptrm"), symbol="G", label="Guide", accepts=callable,
         ),
         Setting(
             "rules", bool, False, "stop at the first valid solution and for no other reason",
             ("adaptive",), label="Stop at a valid solution only",
+        ),
+        Setting(
+            "shortest_visited", bool, False,
+            "mazes: stop at valid paths only, look at the maze under symmetries, and answer with "
+            "the shortest valid path visited", ("adaptive",),
         ),
         Setting(
             "halt_above", float, None,
@@ -218,4 +228,6 @@ def check_settings(method: str, given: Mapping[str, Any]) -> dict[str, Any]:
             "halt_above must be left out with rules, which stop at a valid solution only, got "
             f"{checked['halt_above']}"
         )
+    if checked.get("rules") and checked.get("shortest_visited"):
+        raise SettingsError("shortest_visited must be left out with rules, got both")
     return checked

@@ -1,8 +1,9 @@
-"""Quality of scores and probabilities: AUROC, calibration error, a bound on a share."""
+"""Quality of scores and probabilities: AUROC, in-cloud pairs, calibration error, bounds."""
 
 import math
 
 import numpy as np
+import torch
 from torch import Tensor
 
 
@@ -20,6 +21,19 @@ def auroc(score: Tensor, positive: Tensor) -> float:
     rank = upper - (counts.double() - 1) / 2  # mean rank of each tied group, from 1
     total = float(rank[inverse][positive].sum())
     return (total - positives * (positives + 1) / 2) / (positives * negatives)
+
+
+def won_pairs(score: Tensor, success: Tensor) -> tuple[Tensor, Tensor]:
+    """Pairs (right, wrong) of one cloud in which the right one scores higher, and all: (...) x 2.
+
+    A tie is half a win; their quotient is the in-cloud AUROC of the guide. Dead particles, whose
+    score is -inf, are in no pair. Proved by tests/diagnose/test_alignment.py.
+    """
+    alive = torch.isfinite(score)
+    pairs = (success & alive)[..., :, None] & (~success & alive)[..., None, :]
+    right, wrong = score[..., :, None], score[..., None, :]
+    won = (right > wrong).double() + 0.5 * (right == wrong).double()
+    return torch.where(pairs, won, 0.0).sum((-2, -1)), pairs.sum((-2, -1)).double()
 
 
 def calibration_error(probability: Tensor, positive: Tensor, bins: int = 10) -> float:

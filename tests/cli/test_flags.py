@@ -5,6 +5,8 @@ from tiltrm.diagnose import SMALL
 from tiltrm.evaluate.options import NAMES
 from tiltrm.solving.methods import FIXED
 from tiltrm.solving.threshold import STEPS
+from tiltrm.train.guide_clouds import Sampling
+from tiltrm.train.guide_fit import FitSettings
 
 
 def test_constants_are_those_of_the_modules_that_use_them() -> None:
@@ -16,3 +18,5 @@ def test_constants_are_those_of_the_modules_that_use_them() -> None:
         flags.DIAGNOSIS_STEPS,
     )
     assert flags.THRESHOLD_STEPS == STEPS
+    usual = FitSettings(Sampling(flags.GUIDE_PARTICLES, flags.GUIDE_STEPS, (0.3,)), puzzles=1)
+    assert usual.held_out == flags.GUIDE_HELD_OUT

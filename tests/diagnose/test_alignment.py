@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from tiltrm.diagnose import alignment
-from tiltrm.statistics import auroc
+from tiltrm.statistics import auroc, won_pairs
 
 DRAW = torch.Generator().manual_seed(0)
 SCORES = 2 * torch.randn(10, 4, 6, generator=DRAW)
@@ -140,7 +140,7 @@ def test_won_pairs_are_the_auroc_of_each_cloud() -> None:
     _, score, success = clouds(40)
     score = score.round()  # ties
     score[0, 2] = -torch.inf  # a dead particle is in no pair
-    won, pairs = alignment.won_pairs(score, success)
+    won, pairs = won_pairs(score, success)
     for row in range(40):
         alive = torch.isfinite(score[row])
         expected = auroc(score[row][alive], success[row][alive])

@@ -159,6 +159,19 @@ def test_a_bad_request_gets_one_sentence(service: Service, body: Any, status: in
     assert service.ask("/healthz")[0] == 200
 
 
+@pytest.mark.parametrize("guide", ["learned:/etc", "halting+0.5*learned:x", "2 * learned:../x@0"])
+@pytest.mark.parametrize("path", ["/v1/solve", "/v1/solve/stream"])
+def test_a_request_opens_no_guide_of_the_server(
+    service: Service, monkeypatch: pytest.MonkeyPatch, path: str, guide: str
+) -> None:
+    opened: list[object] = []
+    monkeypatch.setattr("tiltrm.solving.guide_folder.load_guide", opened.append)
+    status, _, found = service.ask(path, {"puzzles": [PUZZLE], "guide": guide})
+    assert status == 422
+    assert "without a folder" in found["error"]
+    assert not opened
+
+
 def test_a_large_body_is_cut_off_declared_or_not(service: Service) -> None:
     head = b"POST /v1/solve HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
     for how, wrap in (

@@ -1,6 +1,7 @@
 """Weights: extremes, dead clouds, potentials and the tilt identity."""
 
 from dataclasses import replace
+from itertools import pairwise
 
 import pytest
 import torch
@@ -17,7 +18,15 @@ from tiltrm.explore import (
     initial_cloud,
     make_problem,
 )
-from tiltrm.explore.weights import degenerate, ess, every_step, normalise, require_weight
+from tiltrm.explore.weights import (
+    conditional_ess,
+    degenerate,
+    ess,
+    every_step,
+    largest_beta,
+    normalise,
+    require_weight,
+)
 from tiltrm.model.base import State
 
 from .toy import OBSERVED, SIGMA, LinearGaussian, likelihood
@@ -151,3 +160,49 @@ def test_score_every_tilts_at_multiples() -> None:
     )  # fmt: skip
     expected = torch.log_softmax(0.7 * (third + sixth), -1)
     assert torch.allclose(sparse.log_weights[0], expected, atol=1e-5)
+
+
+def test_conditional_ess_is_the_ess_of_even_weights() -> None:
+    """And S for a potential that tells nobody apart, however uneven the weights are."""
+    score = torch.randn(6, 9).double()
+    even = torch.log_softmax(torch.zeros(6, 9).double(), -1)
+    assert torch.allclose(conditional_ess(even, score), ess(normalise(even + score)[0]))
+    uneven = torch.log_softmax(3 * torch.randn(6, 9).double(), -1)
+    flat = torch.full((6, 9), 2.5).double()
+    assert torch.allclose(conditional_ess(uneven, flat), torch.tensor(9.0).double())
+    steps = [conditional_ess(uneven, t * score) for t in (0.0, 0.5, 1.0, 2.0, 4.0)]
+    for before, after in pairwise(steps):
+        assert (after <= before + 1e-9).all()
+
+
+@pytest.mark.parametrize("fraction", [0.3, 0.6, 0.9])
+def test_the_chosen_beta_leaves_the_wanted_ess(fraction: float) -> None:
+    """Exactly the wanted share where beta would leave less, else beta itself; the dead aside."""
+    torch.manual_seed(0)
+    score = torch.randn(40, 8) * torch.linspace(0.01, 6, 40)[:, None]
+    weights = torch.log_softmax(torch.randn(40, 8), -1)
+    weights[3, :4] = -torch.inf
+    score[3, 0] = torch.nan
+    weights = normalise(weights)[0]
+    found = largest_beta(weights, score, 2.0, fraction)[:, 0].double()
+    score = torch.where(weights > -torch.inf, score, 0.0)
+    left = conditional_ess(weights.double(), found[:, None] * score.double()) / 8
+    at_most = conditional_ess(weights.double(), 2.0 * score.double()) / 8
+    whole = at_most >= fraction
+    assert whole.any()
+    assert (~whole).any()
+    assert (found[whole] == 2.0).all()
+    assert torch.allclose(left[~whole], torch.tensor(fraction).double(), atol=1e-4)
+
+
+def test_a_step_with_a_target_keeps_the_wanted_ess() -> None:
+    """Through `explore`: from even weights, the ESS after the first step is the wanted one."""
+    tokens = torch.zeros(6, 1, dtype=torch.long)
+    run = Exploration(particles=40, outer_steps=1, noise=SIGMA, beta=100.0, trigger="never")
+
+    def first_ess(target: float) -> Tensor:
+        own = replace(run, target_ess=target)
+        return explore(LinearGaussian(), tokens, own, guide=likelihood, keys=torch.arange(6)).ess
+
+    assert torch.allclose(first_ess(0.5), torch.tensor(20.0), atol=0.05)
+    assert (first_ess(0.0) < 15).all()

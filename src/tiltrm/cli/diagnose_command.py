@@ -6,6 +6,7 @@ from pathlib import Path
 
 from tiltrm.cli import forecast
 from tiltrm.cli.forecast import say_if_long, seconds_per_evaluation
+from tiltrm.cli.notes import say_guide_notes
 from tiltrm.cli.progress import Bar
 from tiltrm.data import read
 from tiltrm.device import choose
@@ -36,6 +37,7 @@ def run(arguments: argparse.Namespace) -> int:
     )
     names = arguments.guide or ["halting"]
     guides = {name: parse_guide(name, model, task) for name in names}
+    say_guide_notes("diagnose", names, model)
     puzzles = read(arguments.data, task, limit=arguments.puzzles, skip_sizes=True)
     if puzzles.skipped:
         print(

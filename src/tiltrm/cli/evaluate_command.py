@@ -11,6 +11,7 @@ from typing import Any
 
 from tiltrm.cli.flags import FOLDS, USUALLY_EVALUATED
 from tiltrm.cli.job_forecast import say_if_jobs_are_long
+from tiltrm.cli.notes import say_guide_notes
 from tiltrm.cli.progress import Bar
 from tiltrm.cli.values import parse_assignment
 from tiltrm.device import choose
@@ -68,6 +69,8 @@ def run(arguments: argparse.Namespace) -> int:
         target = eval_target(arguments.model, arguments.data, split, arguments.task)
         _say_what_counts(target)
         todo = _jobs(arguments, asked, target)
+        guides = [job.options.get("guide") for job in todo]
+        say_guide_notes("evaluate", guides, load(arguments.model))
         if arguments.ray is None:
             advice = "--limit N takes fewer puzzles"
             missing = store.missing(todo)

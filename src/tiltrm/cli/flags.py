@@ -7,8 +7,8 @@ from typing import Any
 from tiltrm.settings import EVALUATED, METHODS, TABLE
 
 TASKS = (
-    "sudoku, maze, lightup, nurikabe, heyawake, tapa, pencil (all types of addresses), sudoku4, or "
-    "one's own as FILE.py:NAME"
+    "sudoku, maze, maze-unique, lightup, nurikabe, heyawake, tapa, pencil (all types of "
+    "addresses), sudoku4, or one's own as FILE.py:NAME"
 )
 RAY = (
     "spread the work over a Ray cluster: HOST:PORT, auto for the one here, local for a new one "
@@ -20,6 +20,7 @@ USUALLY_EVALUATED = ("deterministic", "unguided", "guided", "adaptive")
 FOLDS = 5
 DIAGNOSIS_PARTICLES, DIAGNOSIS_STEPS = 6, 9
 THRESHOLD_STEPS = 24
+GUIDE_MINUTES, GUIDE_HELD_OUT, GUIDE_PARTICLES, GUIDE_STEPS = 5.0, 64, 16, 48
 PRECISIONS = ("float32", "float16", "int8")
 
 
@@ -154,6 +155,37 @@ def add_tune(parser: argparse.ArgumentParser) -> None:
     add("--json", action="store_true", help="print the result as one JSON object")
 
 
+def add_fit_guide(parser: argparse.ArgumentParser) -> None:
+    """The flags of `tiltrm fit-guide`."""
+    parser.epilog = (
+        "Use the puzzles that the model was trained on, or others of their kind, never those of a "
+        "test. A part of them is held out and chooses the best state of the guide. Then: tiltrm "
+        "solve --method guided --guide learned:FOLDER, and tiltrm diagnose to judge it."
+    )
+    add = parser.add_argument
+    add("--model", metavar="M", required=True, help="bundled name, folder or checkpoint")
+    _add_config(parser)
+    add("--data", metavar="F", required=True, help="puzzles, with or without answers")
+    add("--task", help=f"{TASKS} (the model's own)")
+    add("--out", type=Path, metavar="FOLDER", required=True, help="the folder of the guide")
+    add("--target", choices=("right", "rules"), default="right", help="right: whether a particle "
+        "ends right, by labels where the file has them, else by rules. rules: by how much its last "
+        "answer is off, by rules alone (right)")  # fmt: skip
+    add("--minutes", type=float, metavar="T", help=f"budget in minutes ({GUIDE_MINUTES:g})")
+    add("--puzzles", type=int, metavar="N", help="budget in clouds, one a puzzle; a smaller file "
+        "is gone through again with other noise")  # fmt: skip
+    add("--held-out", type=int, default=GUIDE_HELD_OUT, metavar="N", help="puzzles that choose "
+        f"the best state, at most a fifth of all ({GUIDE_HELD_OUT})")  # fmt: skip
+    add("--noise", type=float, nargs="+", metavar="SIGMA", help="scales of the noise, taken in "
+        "turn (the task's, 0.6 and 1.4 times it)")  # fmt: skip
+    add("--particles", type=int, default=GUIDE_PARTICLES, metavar="S", help="size of the clouds "
+        f"({GUIDE_PARTICLES})")  # fmt: skip
+    add("--outer-steps", type=int, default=GUIDE_STEPS, metavar="N", help=f"depth ({GUIDE_STEPS})")
+    add("--seed", type=int, default=0, help="seed of noise, weights and order (0)")
+    _add_device(parser)
+    add("--json", action="store_true", help="print the figures as one JSON object")
+
+
 def add_serve(parser: argparse.ArgumentParser) -> None:
     """The flags of `tiltrm serve`."""
     add = parser.add_argument
@@ -219,7 +251,8 @@ def add_diagnose(parser: argparse.ArgumentParser) -> None:
     add("--labels", action="store_true", help="read the answers too")
     add("--puzzles", type=int, default=32, metavar="N", help="at most so many of them (32)")
     add("--guide", action="append", metavar="G", help="halting, confidence, residual, rules, "
-        "shortest, or a sum; again for others, the verdict is about the first")  # fmt: skip
+        "shortest, learned:FOLDER, or a sum; again for others, the verdict is about the "
+        "first")  # fmt: skip
     add("--noise", type=float, metavar="SIGMA", help="scale of the exploration noise")
     add("--beta", type=float, help="strength of the tilt towards the guide")
     add("--particles", type=int, metavar="S", help=f"size of the cloud ({DIAGNOSIS_PARTICLES})")

@@ -1,7 +1,8 @@
 """Choose the command, run it, and turn every expected error into one sentence.
 
-A command is a line in COMMANDS and a module `tiltrm.cli.NAME_command` with `run(arguments)`. The
-module is imported when the command runs, since nearly all of them import torch.
+A command is a line in COMMANDS and a module `tiltrm.cli.NAME_command` with `run(arguments)`, its
+hyphens as underscores. The module is imported when the command runs, since nearly all of them
+import torch.
 """
 
 import argparse
@@ -44,6 +45,10 @@ COMMANDS = {
     "tune": Command(
         "Choose noise, plan and stopping rule for a checkpoint, and calibrate its confidence.",
         flags.add_tune,
+    ),
+    "fit-guide": Command(
+        "Fit a small head that tells which particles will end right, for --guide learned:FOLDER.",
+        flags.add_fit_guide,
     ),
     "serve": Command(
         "Serve the page that shows a run step by step, and the same solver over HTTP.",
@@ -114,7 +119,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         with quiet_interrupts():
             _refuse_moved(sys.argv[1:] if argv is None else argv)
             _parser().parse_args(argv, arguments)
-            command = importlib.import_module(f"tiltrm.cli.{arguments.command}_command")
+            command = importlib.import_module(_module(arguments.command))
         arguments.task_source = getattr(arguments, "task", None)
         if ":" in (arguments.task_source or ""):
             from tiltrm.tasks import adopt
@@ -166,6 +171,10 @@ def _out_of_memory(error: BaseException) -> bool:
     from tiltrm.explore.batching import out_of_memory
 
     return out_of_memory(error)
+
+
+def _module(command: str) -> str:
+    return f"tiltrm.cli.{command.replace('-', '_')}_command"
 
 
 def _run(run: Callable[[argparse.Namespace], int], arguments: argparse.Namespace) -> int:

@@ -15,6 +15,7 @@ import torch
 
 from tiltrm.cli.flags import given_settings
 from tiltrm.cli.forecast import CERTAINLY_SHORT, PROBED, say_if_long, seconds_per_evaluation
+from tiltrm.cli.notes import say_guide_notes
 from tiltrm.cli.progress import Bar
 from tiltrm.cli.show import Printer, exit_code
 from tiltrm.cli.watch import LiveCloud
@@ -50,6 +51,7 @@ def run(arguments: argparse.Namespace) -> int:
     show = Printer(task, as_json=arguments.json, colour=not arguments.no_color)
     live = LiveCloud(task, model, colour=show.colour) if arguments.watch else None
     settings = _settings(arguments)
+    say_guide_notes("solve", [settings.get("guide")], model)
     if arguments.risk is not None:
         own = {name: value for name, value in settings.items() if name in OF_SEARCH}
         risk_rung(model, task, arguments.risk, **own)  # now, so that it is refused before the work

@@ -16,6 +16,7 @@ from torch import Tensor
 from tiltrm.explore import Exploration
 from tiltrm.explore.select import same_answer
 from tiltrm.explore.weights import ess, normalise
+from tiltrm.statistics import won_pairs
 
 TIMES = 33  # grid points of the tilting path, both ends included, over which the sup is taken
 PAPER_STEPS = Exploration().outer_steps  # outer steps of a whole run
@@ -105,19 +106,6 @@ def gap_path(
     """Delta(t) for t = 0, ..., beta: (time, ...)."""
     tilted = [tilt(log_weights, score, t) for t in times(beta, count)]
     return torch.stack([gap(weights, score, success) for weights in tilted])
-
-
-def won_pairs(score: Tensor, success: Tensor) -> tuple[Tensor, Tensor]:
-    """Pairs (right, wrong) of one cloud in which the right one scores higher, and all: (...) x 2.
-
-    A tie is half a win; their quotient is the in-cloud AUROC of the guide. Dead particles, whose
-    score is -inf, are in no pair.
-    """
-    alive = torch.isfinite(score)
-    pairs = (success & alive)[..., :, None] & (~success & alive)[..., None, :]
-    right, wrong = score[..., :, None], score[..., None, :]
-    won = (right > wrong).double() + 0.5 * (right == wrong).double()
-    return torch.where(pairs, won, 0.0).sum((-2, -1)), pairs.sum((-2, -1)).double()
 
 
 class Alignment:

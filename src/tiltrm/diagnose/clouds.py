@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor
 
-from tiltrm.diagnose.alignment import Alignment, won_pairs
+from tiltrm.diagnose.alignment import Alignment
 from tiltrm.diagnose.entropy import Uncertainty, along_path
 from tiltrm.diagnose.verdict import Bootstrap, Signals
 from tiltrm.explore import Exploration, NoiseFreeFirst, everywhere, explore
@@ -21,6 +21,7 @@ from tiltrm.explore.search import Progress
 from tiltrm.explore.select import Candidates, unguided_map, weighted_map
 from tiltrm.explore.weights import normalise
 from tiltrm.model.base import RecursiveModel
+from tiltrm.statistics import won_pairs
 from tiltrm.tasks.base import Task
 
 

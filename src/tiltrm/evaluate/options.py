@@ -11,6 +11,7 @@ from tiltrm import settings as defaults
 from tiltrm.diagnose import NOISES, ROOTED, SMALL
 from tiltrm.errors import SettingsError
 from tiltrm.evaluate.job import DIAGNOSE
+from tiltrm.explore.choices import BEST_SO_FAR
 from tiltrm.explore.plan import Adaptive, Stage
 from tiltrm.settings import (
     ADAPTIVE,
@@ -57,6 +58,7 @@ FIRST = (  # fields of Exploration in the first shards; later ones are stored wh
 )  # fmt: skip
 STOPPING = {  # defaults of the stopping rules when the first shards were stored
     "agree_share": 0.9, "agree_among": 16, "uncalibrated_halt_above": 2.0,
+    "shortest_visited": False,
 }  # fmt: skip
 
 
@@ -85,11 +87,17 @@ def complete(method: str, given: Mapping[str, Any], task: str) -> dict[str, Any]
     found = {**usual, **{name: _checked(name, value, usual) for name, value in given.items()}}
     if found.get("by_step") and "seconds" in found:
         raise SettingsError("by_step needs every step, so seconds must be left out, got both")
+    if found.get("by_step") and found.get("select") == BEST_SO_FAR:
+        raise SettingsError(
+            f"by_step needs a vote of every step, so select must not be {BEST_SO_FAR}"
+        )
     if method in PLANNED:
         if "stages" not in given:
             steering = {name: found[name] for name in STEERING if name in given}
             own = resized_plan(default_plan(task), steering)
             found = {TURNED: own.symmetric_views, **found, **_plan_settings(own)}
+        if found.get("shortest_visited") and TURNED not in given:
+            found[TURNED] = True  # as `adaptive_plan` does
         return _with_stages(found)
     if method in FIXED:  # so that a setting that is new leaves the keys of stored shards alone
         later = [name for name in fields_of(method) if name not in FIRST]
@@ -137,7 +145,7 @@ def changed_stopping_defaults() -> dict[str, Any]:
 
     They are part of a job's key; at the values of the first shards they are left out of it.
     """
-    now = {
+    now: dict[str, Any] = {
         "agree_share": defaults.AGREE_SHARE, "agree_among": defaults.AGREE_AMONG,
         "uncalibrated_halt_above": defaults.HALT_ABOVE,
     }  # fmt: skip

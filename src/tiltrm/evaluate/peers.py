@@ -25,6 +25,7 @@ from tiltrm.evaluate.measure import ByStep, Columns, Judge, Measurement, columns
 from tiltrm.evaluate.options import PLANNED, RULES, fields_of, plan_of
 from tiltrm.evaluate.symmetry_voting import symmetry_vote
 from tiltrm.explore import Exploration, explore
+from tiltrm.explore.bank import VisitedValue
 from tiltrm.explore.batching import in_groups
 from tiltrm.explore.guides import Score
 from tiltrm.explore.inputs import device_of
@@ -37,7 +38,7 @@ from tiltrm.model.base import RecursiveModel, evaluations_per_step
 from tiltrm.model.puzzle_rows import with_puzzle
 from tiltrm.settings import AGREE_AMONG, AGREE_SHARE, HALT_ABOVE
 from tiltrm.solving import parse_guide, plan_views, stopping_rules
-from tiltrm.solving.methods import FIXED
+from tiltrm.solving.methods import FIXED, path_values
 from tiltrm.tasks import Symmetry, Task
 from tiltrm.tasks.published import on_board
 
@@ -79,7 +80,8 @@ class Case(NamedTuple):
     @property
     def guide(self) -> Score:
         """The guide that the settings name; the halting head where they name none."""
-        return parse_guide(self.settings.get("guide", "halting"), self.model, self.task)
+        named = self.settings.get("guide", "halting")
+        return parse_guide(named, self.model, self.task, len(self.settings.get("stages", ())) > 1)
 
 
 Method = Callable[[Case], Measurement]
@@ -134,9 +136,11 @@ def _adaptive(method: str, case: Case) -> Measurement:
         uncalibrated_halt_above=settings.get("uncalibrated_halt_above", HALT_ABOVE),
         agree_share=settings.get("agree_share", AGREE_SHARE),
         agree_among=settings.get("agree_among", AGREE_AMONG),
+        shortest_visited=settings.get("shortest_visited", False),
     )  # fmt: skip
     views = plan_views(plan, case.task, model, case.device)
-    return _searched(case, plan, rules, case.guide, views)
+    visited = path_values(case.task) if settings.get("shortest_visited") else None
+    return _searched(case, plan, rules, case.guide, views, visited)
 
 
 def _halt_first(case: Case) -> Measurement:
@@ -152,11 +156,11 @@ def _halt_first(case: Case) -> Measurement:
 
 def _searched(
     case: Case, plan: Adaptive, rules: Mapping[str, StoppingRule], guide: Score | None = None,
-    views: Sequence[Symmetry] = (),
+    views: Sequence[Symmetry] = (), visited: VisitedValue | None = None,
 ) -> Measurement:  # fmt: skip
     found = solve_adaptively(
         case.model, case.tokens, rules, plan, guide=guide, views=views, seed=case.seed,
-        keys=case.keys, seconds=case.seconds, progress=case.progress,
+        keys=case.keys, seconds=case.seconds, progress=case.progress, visited=visited,
     )  # fmt: skip
     return Measurement(
         found.answers, found.confidence, found.halt_probability, found.evaluations,

@@ -10,6 +10,7 @@ from tiltrm.evaluate.options import PLANNED, complete, stages_as_lists
 from tiltrm.evaluate.sizes import SIZES, Size, size_of
 from tiltrm.evaluate.target import EvalTarget
 from tiltrm.explore.plan import Adaptive
+from tiltrm.solving.guide_folder import pinned_guide
 from tiltrm.tasks.registry import defaults_of
 
 __all__ = [
@@ -39,7 +40,13 @@ def jobs(
         raise SettingsError(f"seeds must be at least 1, got {seeds}")
     if not 1 <= folds <= count:
         raise SettingsError(f"folds must lie in 1..{count}, the number of puzzles, got {folds}")
-    own = tuple(complete(method, settings or {}, target.task).items())
+    found = complete(method, settings or {}, target.task)
+    for name in ("guide", "guides"):  # a learned guide is part of the key by its content
+        if name in found:
+            value = found[name]
+            one = isinstance(value, str)
+            found[name] = pinned_guide(value) if one else tuple(map(pinned_guide, value))
+    own = tuple(found.items())
     return [
         Job(
             kind=DIAGNOSE if method == DIAGNOSE else SOLVE, model=target.model,

@@ -106,7 +106,8 @@ def job_settings(job: Job, model: RecursiveModel) -> dict[str, Any] | None:
     if job.method not in PLANNED:
         return None
     own = job.options
-    agreement = {name: own[name] for name in ("agree_share", "agree_among") if name in own}
+    names = ("agree_share", "agree_among", "shortest_visited")
+    agreement = {name: own[name] for name in names if name in own}
     stopping = Stopping.of(
         model, halt_above=own.get("halt_above"), rules=job.method == RULES,
         uncalibrated_halt_above=own.get("uncalibrated_halt_above", HALT_ABOVE), **agreement,

@@ -23,6 +23,7 @@ from tiltrm.model.build import Model
 from tiltrm.model.puzzle_rows import with_puzzle
 from tiltrm.provenance import commit, device_name, release
 from tiltrm.solving import parse_guide, plan_views
+from tiltrm.solving.methods import path_values
 from tiltrm.tasks import by_name
 from tiltrm.tasks.base import views
 
@@ -88,6 +89,8 @@ def check(job: Job, model: RecursiveModel) -> None:
     parse_guide(options.get("guide", "halting"), model, task)
     if "copies" in options:
         views(task, options["copies"], job.seed)
+    if options.get("shortest_visited"):
+        path_values(task)
     if job.method in PLANNED:
         plan_views(plan_of(options), task, model, torch.device("cpu"))
 

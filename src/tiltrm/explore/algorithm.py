@@ -59,7 +59,10 @@ def explore(
         own = None if keys is None else keys[part]
         problem = make_problem(model, tokens[part], settings.particles, seed=seed, keys=own)
         batch = Batch(torch.arange(len(problem.keys), device=device), problem)
-        record = Recorder(model.vocabulary, settings.entropy_every, trace)
+        record = Recorder(
+            model.vocabulary, settings.entropy_every, trace,
+            always_resampled=settings.trigger == "always",
+        )  # fmt: skip
         for result in search.run(batch):
             record.add(result.cloud, result.info)
             if progress is not None:

@@ -30,6 +30,7 @@ SELECTORS: dict[str, Selector] = {
     "best_score": select.best_score,
     "majority": select.majority,
 }
+BEST_SO_FAR = "best_so_far"  # the best-scored answer of all steps (tiltrm.explore.bank)
 
 
 def make_noise(settings: Exploration, model: RecursiveModel) -> Noise:
@@ -68,6 +69,8 @@ def make_select(settings: Exploration, labels: Tensor | None) -> Selector:
         return chosen
     if settings.select == "map" and settings.beta == 0.0:
         return select.unguided_map
+    if settings.select == BEST_SO_FAR:
+        return select.best_score  # of the last cloud; its answer is the bank's
     if settings.select != ORACLE:
         return SELECTORS[settings.select]
     if labels is None:

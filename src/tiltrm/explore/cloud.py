@@ -8,6 +8,7 @@ import torch
 from torch import Tensor
 
 from tiltrm.checks import require_whole
+from tiltrm.explore.bank import Bank
 from tiltrm.explore.batching import in_groups
 from tiltrm.explore.keys import derive, puzzle_keys
 from tiltrm.model.base import RecursiveModel, State
@@ -53,11 +54,13 @@ class Cloud(NamedTuple):
     state: State  # (puzzle, particle, position, width) each
     log_weights: Tensor  # (puzzle, particle), normalised; -inf throughout where all are dead
     score: Tensor  # (puzzle, particle), the last guide score; 0 before the first
+    bank: Bank | None = None  # the best answers so far, in searches that keep them
 
     def part(self, puzzles: slice | Tensor) -> "Cloud":
         """The clouds of some puzzles."""
         state = State(self.state.answer[puzzles], self.state.latent[puzzles])
-        return Cloud(state, self.log_weights[puzzles], self.score[puzzles])
+        bank = None if self.bank is None else self.bank.part(puzzles)
+        return Cloud(state, self.log_weights[puzzles], self.score[puzzles], bank)
 
 
 @dataclass(frozen=True)

@@ -10,11 +10,11 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from tiltrm.explore.bank import path_costs
 from tiltrm.explore.batching import in_groups
 from tiltrm.explore.cloud import Context
 from tiltrm.model.base import RecursiveModel, State
 
-CELLS = 10.0  # a path longer by so many is as bad as one broken rule
 Score = Callable[[State, Context], Tensor]  # -> (puzzle, particle) float32
 
 
@@ -87,11 +87,7 @@ def shortest(
 
     def score(state: State, context: Context) -> Tensor:
         puzzles, answers = context.problem.tokens[:, None], context.answers
-        broken = violations(puzzles, answers)
-        cells = length(puzzles, answers).float()
-        best = torch.where(broken == 0, cells, torch.inf).amin(-1, keepdim=True)
-        longer = ((cells - best) / CELLS).clamp(max=1.0)
-        return -torch.where(broken == 0, longer, broken.float())
+        return -path_costs(violations(puzzles, answers), length(puzzles, answers))
 
     return Guide(score)
 

@@ -1,4 +1,4 @@
-"""The results of an exploration, and how they are computed from a cloud after its last step."""
+"""The results of an exploration, and how Algorithm 1 computes its own from the last cloud."""
 
 import math
 from collections.abc import Sequence
@@ -9,11 +9,11 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from tiltrm.explore.ancestry import Ancestry
 from tiltrm.explore.batching import in_groups
 from tiltrm.explore.choices import make_select
 from tiltrm.explore.cloud import Cloud, StepInfo, take
-from tiltrm.explore.select import Candidates, agrees_with, weighted_map
-from tiltrm.explore.stopping import Decision
+from tiltrm.explore.select import Candidates
 from tiltrm.explore.weights import degenerate
 from tiltrm.model.base import RecursiveModel, evaluations_per_step
 from tiltrm.settings import Exploration
@@ -62,6 +62,7 @@ class Result:
     evaluations: Tensor  # (puzzle,) int64: network calls spent
     degenerate: Tensor  # (puzzle,) bool: no particle was left, so the answer is an abstention
     log_evidence: Tensor  # (puzzle,): log of the running product of mean potentials
+    evidence_variance: Tensor  # (puzzle,): relative, of the evidence (tiltrm.explore.ancestry)
     ess: Tensor  # (puzzle,): after the last weighing, before any resampling
     log_weights: Tensor  # (puzzle, particle), of the final cloud
     scores: Tensor  # (puzzle, particle), of the final cloud
@@ -146,18 +147,22 @@ def beliefs(info: StepInfo, vocabulary: int, row: int = 0) -> Tensor:
 class Recorder:
     """Collects during the steps what the result needs besides the final cloud."""
 
-    def __init__(self, vocabulary: int, entropy_every: int, trace: bool) -> None:
+    def __init__(
+        self, vocabulary: int, entropy_every: int, trace: bool, *, always_resampled: bool = False
+    ) -> None:
         self.vocabulary = vocabulary
         self.entropy_every = entropy_every
         self.entropy: Tensor | float = 0.0  # a running sum, the same in any batch
         self.terms = 0
         self.steps: list[tuple[Tensor, ...]] | None = [] if trace else None
         self.log_evidence: Tensor | None = None
+        self.ancestry = Ancestry(always=always_resampled)
 
     def add(self, cloud: Cloud, info: StepInfo) -> None:
         """Note one outer step; answers are decoded only if something here needs them."""
         previous = self.log_evidence
         self.log_evidence = info.log_evidence if previous is None else previous + info.log_evidence
+        self.ancestry.add(cloud, info)
         if self.entropy_every and info.context.clock.step % self.entropy_every == 0:
             answers = take(info.context.answers, info.ancestors)
             term = token_entropy(answers, cloud.log_weights, self.vocabulary)
@@ -182,57 +187,6 @@ def halt_probability(logit: Tensor) -> Tensor:
     return F.logsigmoid(logit).exp().nan_to_num(0.0)
 
 
-def decided_columns(
-    model: RecursiveModel, info: StepInfo, decision: Decision, rows: Tensor
-) -> dict[str, Tensor]:
-    """Fields of SearchResult for the puzzles at `rows`, which a stopping rule has decided.
-
-    Token marginals are the chosen particle's own, mixed with its answer by the probability that
-    the rule gives it.
-    """
-    context, particle = info.context, decision.particle[rows]
-    answer = context.state.answer[rows, particle][:, None]  # (row, 1, position, width)
-    own = in_groups(lambda x: torch.softmax(model.decode(x), -1), answer)[:, 0]
-    if context.problem.views is not None:
-        own = context.problem.views.part(particle).undo_shares(own)
-    chosen = context.answers[rows, particle].long()[..., None]
-    probability = decision.probability[rows].float()
-    certain = probability.double()[:, None, None]
-    marginal = own.double() * (1.0 - certain)
-    marginal.scatter_add_(-1, chosen, certain.expand_as(own[..., :1]))
-    return _columns(info, rows, particle, probability, marginal)
-
-
-def voted_columns(model: RecursiveModel, info: StepInfo, rows: Tensor) -> dict[str, Tensor]:
-    """The same for puzzles that no rule decided: the weighted MAP (line 20) before resampling.
-
-    Its confidence is the weight behind it, and token marginals are weighted votes.
-    """
-    answers = info.context.answers
-    particle = weighted_map(Candidates(answers, info.log_weights, info.score))
-    weight = (info.log_weights.exp() * agrees_with(answers, particle)).sum(-1)
-    votes = info.log_weights[rows].double().exp()
-    marginal = token_marginals(answers[rows], votes, model.vocabulary)
-    return _columns(info, rows, particle[rows], weight[rows].float(), marginal)
-
-
-def _columns(
-    info: StepInfo, rows: Tensor, particle: Tensor, confidence: Tensor, marginal: Tensor
-) -> dict[str, Tensor]:
-    dead = degenerate(info.log_weights[rows])
-    chosen = info.context.answers[rows, particle]
-    share = marginal.gather(-1, chosen.long()[..., None])[..., 0].float()
-    halting = halt_probability(info.context.halt_logit()[rows, particle])
-    return {
-        "answers": chosen.masked_fill(dead[:, None], 0),
-        "confidence": confidence.masked_fill(dead, 0.0),
-        "cell_confidence": share.masked_fill(dead[:, None], 0.0),
-        "terminal_entropy": marginal_entropy(marginal).masked_fill(dead[:, None], 1.0),
-        "halt_probability": halting.masked_fill(dead, 0.0),
-        "degenerate": dead,
-    }
-
-
 def conclude(
     model: RecursiveModel, settings: Exploration, cloud: Cloud, last: StepInfo, record: Recorder,
     labels: Tensor | None = None,
@@ -241,10 +195,15 @@ def conclude(
     final = Candidates(take(last.context.answers, last.ancestors), cloud.log_weights, cloud.score)
     dead = degenerate(final.log_weights)
     pick = make_select(settings, labels)(final)[:, None]
-    answers = take(final.answers, pick)[:, 0].masked_fill(dead[:, None], 0)
+    answers, score = take(final.answers, pick)[:, 0], take(final.score, pick)[:, 0]
+    logit = take(take(last.context.halt_logit(), last.ancestors), pick)[:, 0]
+    if cloud.bank is not None:
+        score, answers, logit, _ = cloud.bank
+        dead = score == -torch.inf
+    answers = answers.masked_fill(dead[:, None], 0)
     weights = final.log_weights.double().exp()[..., None]  # (puzzle, particle, 1)
     agree = final.answers == answers[:, None]  # (puzzle, particle, cell)
-    halting = halt_probability(take(take(last.context.halt_logit(), last.ancestors), pick)[:, 0])
+    halting = halt_probability(logit)
     right = None
     if labels is not None:
         right = ((final.answers == labels[:, None]).all(-1) & final.alive).any(-1).cpu()
@@ -257,10 +216,11 @@ def conclude(
         terminal_entropy=token_entropy(final.answers, final.log_weights, record.vocabulary).cpu(),
         path_entropy=record.path_entropy(),
         halt_probability=torch.where(dead, 0.0, halting).cpu(),
-        score=torch.where(dead, -torch.inf, take(final.score, pick)[:, 0]).cpu(),
+        score=torch.where(dead, -torch.inf, score).cpu(),
         evaluations=torch.full((len(answers),), spent),
         degenerate=dead.cpu(),
         log_evidence=record.log_evidence.cpu(),
+        evidence_variance=record.ancestry.relative_variance().cpu(),
         ess=last.ess.cpu(),
         log_weights=final.log_weights.cpu(),
         scores=final.score.cpu(),

@@ -8,6 +8,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from tiltrm.explore.bank import VisitedValue
 from tiltrm.explore.batches import Batch, Finished, StepResult
 from tiltrm.explore.batching import chunk_size, out_of_memory, single_threaded, too_small
 from tiltrm.explore.cloud import make_problem
@@ -123,10 +124,11 @@ def collect(finished: list[Finished]) -> SearchResult:
 def solve_adaptively(
     model: RecursiveModel, tokens: Tensor, rules: Mapping[str, StoppingRule],
     plan: Adaptive | None = None, *, guide: Score | None = None, views: Sequence[Symmetry] = (),
+    visited: VisitedValue | None = None,
     seconds: float = math.inf, seed: int = 0, keys: Tensor | None = None,
     progress: Progress | None = None, watch: Watch | None = None,
 ) -> SearchResult:  # fmt: skip
     """`run_search` of an `adaptive_search`, with at most `seconds` of computing a puzzle."""
-    search = adaptive_search(model, plan or Adaptive(), rules, guide, views)
+    search = adaptive_search(model, plan or Adaptive(), rules, guide, views, visited)
     search = replace(search, seconds=seconds)
     return run_search(search, tokens, seed=seed, keys=keys, progress=progress, watch=watch)

@@ -17,19 +17,16 @@ import torch
 from torch import Tensor
 
 from tiltrm.errors import SettingsError
+from tiltrm.explore.bank import VisitedValue, banked, by_guide_score
 from tiltrm.explore.batches import Batch, Columns, Finished, OpenStep, StepResult
 from tiltrm.explore.batching import require_memory
-from tiltrm.explore.choices import make_noise, make_potential, make_resample
+from tiltrm.explore.choices import BEST_SO_FAR, make_noise, make_potential, make_resample
 from tiltrm.explore.cloud import Clock, Cloud, Problem, StepInfo, initial_cloud
+from tiltrm.explore.columns import banked_columns, decided_columns, voted_columns
 from tiltrm.explore.guides import Score, halting
 from tiltrm.explore.plan import Adaptive, Stage
 from tiltrm.explore.resample import Resample
-from tiltrm.explore.result import (
-    Recorder,
-    conclude,
-    decided_columns,
-    voted_columns,
-)
+from tiltrm.explore.result import Recorder, conclude
 from tiltrm.explore.step import Propose, Tilt, drop_undecodable, in_blocks, step, trajectory_sampler
 from tiltrm.explore.stopping import StoppingRule
 from tiltrm.explore.weights import degenerate
@@ -58,7 +55,9 @@ def step_functions(
 ) -> StepFunctions:
     """The step that the settings describe; the guide is the halting head unless given."""
     propose = in_blocks(trajectory_sampler(model, make_noise(settings, model)))
-    weigh = Tilt(guide or halting(model), settings.beta, make_potential(settings))
+    weigh = Tilt(
+        guide or halting(model), settings.beta, make_potential(settings), settings.target_ess
+    )
     return StepFunctions(propose, weigh, make_resample(settings))
 
 
@@ -78,6 +77,7 @@ class StagedSearch:
     readout: Readout | None = None  # for puzzles that no rule decided; None: the weighted vote
     confidence: StateConfidence | None = None  # None: as the stopping rule sees it
     seconds: float = math.inf  # a puzzle that has taken so many gets no further step
+    visited: VisitedValue | None = None  # of answers in the bank; None: the search keeps no bank
 
     def stage(self, batch: Batch) -> Stage:
         """The stage that the batch's next step belongs to."""
@@ -106,7 +106,8 @@ class StagedSearch:
             require_memory(problem.inputs, stage.particles)
             if self.views:
                 problem = problem.with_views(self.model, self.views[batch.stage])
-            cloud = self._grown(problem, stage, cloud)
+            bank = None if cloud is None else cloud.bank  # it outlives the stage
+            cloud = self._grown(problem, stage, cloud)._replace(bank=bank)
         grown = batch._replace(problem=problem, cloud=cloud)
         return OpenStep(self._timed(grown, begun))
 
@@ -136,6 +137,9 @@ class StagedSearch:
         cloud, info = step(batch.cloud, batch.problem, clock, self.model, **functions)
         if self.rules or clock.step == clock.steps or self.seconds < math.inf:
             cloud, info = drop_undecodable(cloud, info)
+        if self.visited is not None:
+            weighed = Cloud(info.context.state, info.log_weights, info.score, batch.cloud.bank)
+            cloud = cloud._replace(bank=banked(weighed, info.context, self.visited))
         spent = batch.evaluations + stage.particles * evaluations_per_step(self.model)
         after = batch._replace(
             cloud=cloud, steps=clock.step, evaluations=spent, stage_step=batch.stage_step + 1
@@ -190,7 +194,8 @@ class StagedSearch:
         A dead cloud ends a puzzle unless `fresh` particles come with a later stage. A late puzzle
         ends here, with the answer that it has.
         """
-        cloud = Cloud(info.context.state, info.log_weights, info.score)
+        assert batch.cloud is not None
+        cloud = Cloud(info.context.state, info.log_weights, info.score, batch.cloud.bank)
         left = torch.ones_like(batch.ids, dtype=torch.bool)
         finished = []
         for name, rule in self.rules.items():
@@ -211,10 +216,12 @@ class StagedSearch:
         return finished, left.nonzero()[:, 0]
 
     def _vote(self, batch: Batch, info: StepInfo, rows: Tensor) -> Columns:
-        """The results of undecided puzzles: by `readout`, or by the weighted MAP (line 20)."""
+        """The results of undecided puzzles: by `readout`, the bank, or weighted MAP (line 20)."""
+        assert batch.cloud is not None
         if self.readout is not None:
-            assert batch.cloud is not None
             return self.readout(batch.cloud, info)
+        if batch.cloud.bank is not None:
+            return banked_columns(self.model, info, batch.cloud.bank, rows)
         return voted_columns(self.model, info, rows)
 
     def _report(self, batch: Batch, rows: Tensor, decided_by: str, columns: Columns) -> Finished:
@@ -248,7 +255,11 @@ def fixed_search(
         return conclude(model, settings, cloud, info, record).solution_columns(settings)
 
     functions = step_functions(model, settings, guide)
-    return StagedSearch(model, plan, functions, {}, readout=select if readout else nothing)
+    visited = by_guide_score(functions.weigh.potential)
+    return StagedSearch(
+        model, plan, functions, {}, readout=select if readout else nothing,
+        visited=visited if settings.select == BEST_SO_FAR else None,
+    )  # fmt: skip
 
 
 def nothing(cloud: Cloud, info: StepInfo) -> Columns:
@@ -259,9 +270,11 @@ def nothing(cloud: Cloud, info: StepInfo) -> Columns:
 def adaptive_search(
     model: RecursiveModel, plan: Adaptive, rules: Mapping[str, StoppingRule],
     guide: Score | None = None, views: Sequence[Symmetry] = (),
+    visited: VisitedValue | None = None,
 ) -> StagedSearch:  # fmt: skip
     """Adaptive solving: the stages of a plan, left as soon as a rule decides.
 
+    With `visited`, a puzzle that no rule decides gets the best of all answers that it visited.
     A plan with `symmetric_views` needs the views of every stage (`tiltrm.solving.plan_views`).
     """
     if len(views) != (len(plan.stages) if plan.symmetric_views else 0):
@@ -269,4 +282,5 @@ def adaptive_search(
             "expected views for every stage of a plan with symmetric_views and none otherwise, "
             f"got {len(views)} for {len(plan.stages)} stages"
         )
-    return StagedSearch(model, plan, step_functions(model, plan.exploration(), guide), rules, views)
+    functions = step_functions(model, plan.exploration(), guide)
+    return StagedSearch(model, plan, functions, rules, views, visited=visited)

@@ -15,7 +15,7 @@ from tiltrm.explore.keys import derive
 from tiltrm.explore.noise import ANSWER, INNER, START_ANSWER, START_LATENT, Noise, Where
 from tiltrm.explore.resample import Resample
 from tiltrm.explore.select import Candidates
-from tiltrm.explore.weights import Potential, ess, normalise
+from tiltrm.explore.weights import Potential, ess, largest_beta, normalise
 from tiltrm.model.base import RecursiveModel, State
 
 RESAMPLING = 1 << 40  # takes a particle's place in the key of the resampler; no particle has it
@@ -118,6 +118,7 @@ class Tilt:
     guide: Score
     beta: float
     potential: Potential
+    target_ess: float = 0.0  # above 0: beta is the most, and chosen for each cloud and step
 
     def __call__(self, cloud: Cloud, context: Context) -> Weighed:
         state, score = context.state, cloud.score
@@ -131,10 +132,17 @@ class Tilt:
                     f"got {tuple(score.shape)}"
                 )
             alive = alive & torch.isfinite(score)
-            tilt = self.beta * self.potential.tilt(score, cloud.score)
+            tilt = self.potential.tilt(score, cloud.score)
+            tilt = self._beta(torch.where(alive, cloud.log_weights, -torch.inf), tilt) * tilt
         log_weights = torch.where(alive, cloud.log_weights + tilt, -torch.inf)
         log_weights, log_evidence = normalise(log_weights)
         return Weighed(log_weights, torch.where(alive, score, -torch.inf), log_evidence)
+
+    def _beta(self, log_weights: Tensor, tilt: Tensor) -> Tensor | float:
+        """beta, or the one that leaves the wanted conditional ESS: (puzzle, 1)."""
+        if not self.target_ess:
+            return self.beta
+        return largest_beta(log_weights, tilt, self.beta, self.target_ess)
 
 
 def _finite(half: Tensor) -> Tensor:

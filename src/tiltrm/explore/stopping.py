@@ -7,6 +7,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from tiltrm.explore.bank import BROKEN
 from tiltrm.explore.cloud import Cloud, Context
 from tiltrm.explore.select import Candidates, agrees_with, first_best, majority
 from tiltrm.model.base import RecursiveModel
@@ -73,6 +74,39 @@ def by_rules(is_solved: Callable[[Tensor, Tensor], Tensor]) -> StoppingRule:
         solved = is_solved(context.problem.tokens[:, None], context.answers)
         solved = solved & (cloud.log_weights > -torch.inf)
         return Decision(solved.any(-1), first_best(cloud.score, solved), solved.any(-1).float())
+
+    return rule
+
+
+def if_best_visited(rule: StoppingRule) -> StoppingRule:
+    """The rule, for particles whose answer is valid and as good as any that was visited.
+
+    For searches with a bank of paths (`tiltrm.explore.bank.by_path`). A puzzle whose best path was
+    left behind stays undecided until its budget ends, and then gets that path.
+    """
+
+    def applied(cloud: Cloud, context: Context) -> Decision:
+        decision = rule(cloud, context)
+        assert cloud.bank is not None
+        own = cloud.bank.visited.gather(1, decision.particle[:, None])[:, 0]
+        best = (own >= cloud.bank.value) & (own > -BROKEN)
+        return decision._replace(decided=decision.decided & best)
+
+    return applied
+
+
+def by_shortest(share: float, particles: int) -> StoppingRule:
+    """Decided once `share` of the living particles, in a cloud of at least `particles`, have found
+    a valid path as short as the shortest that was visited. They need not agree on its cells.
+    """
+
+    def rule(cloud: Cloud, context: Context) -> Decision:
+        assert cloud.bank is not None
+        visited, alive = cloud.bank.visited, cloud.log_weights > -torch.inf
+        same = alive & (visited >= cloud.bank.value[:, None]) & (visited > -BROKEN)
+        agreed = same.sum(-1) / alive.sum(-1).clamp(min=1)
+        enough = (agreed >= share) & same.any(-1) & (visited.shape[1] >= particles)
+        return Decision(enough, first_best(cloud.score, same), agreed)
 
     return rule
 

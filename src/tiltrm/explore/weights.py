@@ -8,6 +8,8 @@ from torch import Tensor
 
 from tiltrm.errors import DegenerateError, SettingsError
 
+HALVINGS = 50  # of the interval in which an inverse temperature is sought
+
 
 def normalise(log_weights: Tensor) -> tuple[Tensor, Tensor]:
     """Log-weights that sum to one, and the log of the sum they had: (puzzle, particle), (puzzle,).
@@ -33,6 +35,38 @@ def ess(log_weights: Tensor) -> Tensor:
     """
     size = torch.exp(-torch.logsumexp(2.0 * log_weights, -1)).clamp(1.0, log_weights.shape[-1])
     return torch.where(degenerate(log_weights), 0.0, size)
+
+
+def conditional_ess(log_weights: Tensor, log_potential: Tensor) -> Tensor:
+    """Conditional ESS, S (sum W G)^2 / sum W G^2, in [1, S]; 0 for a dead cloud: (puzzle,).
+
+    It is S where the potential G does not tell particles apart, whatever their weights W
+    (Zhou, Johansen and Aston, 2016), and falls as the potential is raised to a higher power.
+    """
+    first = torch.logsumexp(log_weights + log_potential, -1)
+    second = torch.logsumexp(log_weights + 2.0 * log_potential, -1)
+    size = log_weights.shape[-1] * torch.exp(2.0 * first - second)
+    return torch.where(first > -torch.inf, size, 0.0)
+
+
+def largest_beta(log_weights: Tensor, tilt: Tensor, beta: float, fraction: float) -> Tensor:
+    """The inverse temperature in [0, beta] of every cloud: (puzzle, 1).
+
+    The largest for which a tilt (puzzle, particle) leaves a conditional ESS of `fraction` S. A
+    dead particle's tilt does not count. Proved by tests/theory/test_weights.py.
+    """
+    alive = (log_weights > -torch.inf) & torch.isfinite(tilt)
+    weights = normalise(torch.where(alive, log_weights.double(), -torch.inf))[0]
+    score = torch.where(alive, tilt.double(), 0.0)
+    low = torch.zeros_like(score[:, :1])
+    high = torch.full_like(low, beta)
+    wanted = fraction * score.shape[-1]
+    whole = conditional_ess(weights, beta * score) >= wanted
+    for _ in range(HALVINGS):
+        middle = (low + high) / 2
+        enough = (conditional_ess(weights, middle * score) >= wanted)[:, None]
+        low, high = torch.where(enough, middle, low), torch.where(enough, high, middle)
+    return torch.where(whole[:, None], beta, low).to(tilt.dtype)
 
 
 def require_weight(log_weights: Tensor) -> None:

@@ -9,11 +9,20 @@ import math
 from typing import Annotated, Any, Literal, TypeVar
 
 from fastapi import Request
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, create_model
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    Field,
+    ValidationError,
+    create_model,
+    field_validator,
+)
+from pydantic_core import PydanticCustomError
 from starlette.requests import ClientDisconnect
 
 from tiltrm.serve.limits import Limits
 from tiltrm.settings import ADAPTIVE, METHODS, TABLE, Setting
+from tiltrm.solving.guide_folder import LEARNED
 
 LONGEST = 1_000_000  # puzzles in a list; `Limits` has the server's own, smaller number
 TEXT = 4096  # characters of a puzzle
@@ -92,6 +101,17 @@ class SearchRequest(BaseModel):
     )
 
     puzzles: Annotated[list[Text], Field(min_length=1, max_length=LONGEST)]
+
+    @field_validator("guide", check_fields=False)
+    @classmethod
+    def no_folder(cls, guide: str | None) -> str | None:
+        """A guide that names no folder of the server: requests open no files."""
+        if guide is not None and LEARNED.rstrip(":") in guide:
+            raise PydanticCustomError(
+                "folder", "expected a guide without a folder, got a learned one; solve with it on "
+                "the command line"
+            )  # fmt: skip
+        return guide
 
     def given(self) -> dict[str, Any]:
         """The settings of the method that were given; a switch that is off counts as not given."""

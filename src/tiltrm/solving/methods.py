@@ -8,9 +8,9 @@ ptrm           100 noisy rollouts, noise once per supervision step, the best fin
 """
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import replace
-from functools import reduce
+from functools import partial, reduce
 from operator import add
 from typing import Any, NamedTuple
 
@@ -19,11 +19,19 @@ from torch import Tensor
 
 from tiltrm.errors import SettingsError
 from tiltrm.explore import Exploration, guides
+from tiltrm.explore.bank import VisitedValue, by_path
 from tiltrm.explore.guides import Guide, Score
 from tiltrm.explore.inputs import device_of
 from tiltrm.explore.plan import Adaptive, format_stages
 from tiltrm.explore.search import StagedSearch, adaptive_search, fixed_search
-from tiltrm.explore.stopping import StoppingRule, by_agreement, by_halting, by_rules
+from tiltrm.explore.stopping import (
+    StoppingRule,
+    by_agreement,
+    by_halting,
+    by_rules,
+    by_shortest,
+    if_best_visited,
+)
 from tiltrm.model.base import RecursiveModel, model_info
 from tiltrm.model.puzzle_rows import chosen_puzzle, with_puzzle
 from tiltrm.settings import (
@@ -38,6 +46,7 @@ from tiltrm.settings import (
     check_settings,
 )
 from tiltrm.solving.confidence import state_confidence
+from tiltrm.solving.guide_folder import learned_terms, named_guide
 from tiltrm.solving.plans import Views, default_plan, plan_views, resized_plan, tuned_plan
 from tiltrm.tasks import Maze, Task, by_name
 from tiltrm.tasks.registry import defaults_of
@@ -50,7 +59,10 @@ FIXED = {  # methods that are one exploration
     "deterministic": replace(UNGUIDED, particles=1, noise=0.0),
     "ptrm": replace(UNGUIDED, particles=100, placement="supervision", select="best_score"),
 }
-STOPPING = ("rules", "halt_above", "agree_share", "agree_among")  # settings of the stopping rules
+GUIDES = "halting, confidence, residual, rules, shortest, learned:FOLDER"
+STOPPING = (  # settings of the stopping rules
+    "rules", "halt_above", "agree_share", "agree_among", "shortest_visited",
+)  # fmt: skip
 
 
 class Stopping(NamedTuple):
@@ -61,6 +73,7 @@ class Stopping(NamedTuple):
     agree_share: float = AGREE_SHARE
     agree_among: int = AGREE_AMONG
     rules: bool = False  # stop at a valid solution and for no other reason
+    shortest_visited: bool = False  # stop at valid paths only, none shorter among all visited
 
     @classmethod
     def of(
@@ -84,10 +97,13 @@ def search_settings(
     """
     if stopping.rules:
         stopping = Stopping(0.0, False, rules=True)  # no other rule is asked
+    rest = stopping._asdict()
+    if not stopping.shortest_visited:
+        del rest["shortest_visited"]  # older calibrations do not have it
     return {
         "stages": format_stages(plan.stages), "noise": plan.noise, "beta": plan.beta,
         "resample_below": plan.resample_below, "symmetric_views": plan.symmetric_views,
-        "guide": guide if isinstance(guide, str) else "a function", **stopping._asdict(),
+        "guide": guide if isinstance(guide, str) else "a function", **rest,
         **({} if puzzle_id is None else {"puzzle_id": puzzle_id}),
     }  # fmt: skip
 
@@ -120,6 +136,8 @@ def adaptive_plan(
         stopping["rules"] = defaults_of(known).rules if found is None else found.rules
         stopping["halt_above"] = None if found is None else found.halt_above
     plan = resized_plan(default_plan(known) if found is None else found.plan, checked)
+    if stopping.get("shortest_visited"):
+        plan = replace(plan, symmetric_views=True)  # not the cells but the length must agree
     return AdaptivePlan(plan, Stopping.of(model, **stopping), guide, puzzle_id)
 
 
@@ -153,12 +171,13 @@ def build_search(
     plan, stopping = found.plan, found.stopping
     rules = stopping_rules(model, task_of(model, task).is_solved if stopping.rules else None,
                            stopping)  # fmt: skip
-    guide = parse_guide(found.guide, model, task)
+    guide = parse_guide(found.guide, model, task, len(plan.stages) > 1)
     views: Views = ()
     if plan.symmetric_views:
         device = device_of(model, torch.empty(0))
         views = plan_views(plan, task_of(model, task), model, device)
-    search = adaptive_search(model, plan, rules, guide, views)
+    visited = path_values(task_of(model, task)) if stopping.shortest_visited else None
+    search = adaptive_search(model, plan, rules, guide, views, visited)
     stated = state_confidence(model, rules_of, found.settings())
     return replace(search, confidence=stated, seconds=seconds)
 
@@ -221,33 +240,47 @@ def stopping_rules(
     if is_solved is not None:
         return {"rules": by_rules(is_solved)}
     own = stopping or Stopping.of(model, **settings)
-    return {
-        "halting": by_halting(model, own.halt_above, settled=own.settled),
-        "agreement": by_agreement(own.agree_share, own.agree_among),
-    }
+    halting = by_halting(model, own.halt_above, settled=own.settled)
+    if own.shortest_visited:
+        shortest = by_shortest(own.agree_share, own.agree_among)
+        return {"halting": if_best_visited(halting), "agreement": shortest}
+    return {"halting": halting, "agreement": by_agreement(own.agree_share, own.agree_among)}
 
 
-def parse_guide(guide: str | Score, model: RecursiveModel, task: Task | str | None = None) -> Score:
-    """The guide of a name or of a sum such as 'halting+2*rules'; a function is its own guide."""
+def path_values(task: Task) -> VisitedValue:
+    """The values of visited paths for the bank; SettingsError for tasks without paths."""
+    if not isinstance(task, Maze):
+        raise SettingsError(f"shortest_visited is for mazes, got {task.name}; leave it out")
+    return by_path(task.violations, task.path_length)
+
+
+def parse_guide(
+    guide: str | Score, model: RecursiveModel, task: Task | str | None = None, staged: bool = False
+) -> Score:
+    """The guide of a name or of a sum such as 'halting+2*rules'; a function is its own guide.
+
+    `staged` says that fresh particles join the cloud later (see `tiltrm.explore.learned.learned`).
+    """
     if not isinstance(guide, str):
         if not callable(guide):
             raise SettingsError(f"guide must be a name or a function, got {guide!r:.60}")
         return guide
-    known: Mapping[str, Callable[[], Guide]] = {
+    known: dict[str, Callable[[], Guide]] = {
         "halting": lambda: guides.halting(model),
         "confidence": lambda: guides.confidence(model),
         "residual": guides.residual,
         "rules": lambda: guides.rules(task_of(model, task).violations),
         "shortest": lambda: _shortest(task_of(model, task)),
     }
+    for name in learned_terms(guide):
+        known[name] = partial(named_guide, name, model, staged=staged)
     terms: list[Guide] = []
     for term in guide.split("+"):
         factor, star, name = (part.strip() for part in term.rpartition("*"))
         weight = _number(factor) if star else 1.0
         if name not in known or not abs(weight) <= LARGEST_SCALE:
             raise SettingsError(
-                f"guide must be one of {', '.join(known)}, or a sum such as 'halting+2*rules', "
-                f"got {guide!r}"
+                f"guide must be one of {GUIDES}, or a sum such as 'halting+2*rules', got {guide!r}"
             )
         terms.append(weight * known[name]())
     return reduce(add, terms)

@@ -24,9 +24,10 @@ class Judgement(NamedTuple):
 
 @dataclass(frozen=True)
 class Maze:
-    """A square maze of `side` x `side` cells."""
+    """A square maze of `side` x `side` cells; `unique` ones have exactly one shortest path."""
 
     side: int = 30
+    unique: bool = False
 
     def __post_init__(self) -> None:
         if self.side < 2:
@@ -34,7 +35,8 @@ class Maze:
 
     @property
     def name(self) -> str:
-        return "maze" if self.side == 30 else f"maze{self.side}"
+        own = "maze" if self.side == 30 else f"maze{self.side}"
+        return f"{own}-unique" if self.unique else own
 
     @property
     def cells(self) -> int:
@@ -48,16 +50,18 @@ class Maze:
     def defaults(self) -> TaskDefaults:
         """Noise and beta of the paper's Table 2; PTRM's noise; a plan chosen on held-out mazes.
 
-        The labels of mazes do not move along with a symmetry, so there are no symmetric views.
+        The labels of mazes do not move along with a symmetry, so there are no symmetric views. The
+        only shortest path of a unique maze does.
         """
         whole = self.side == 30
         return TaskDefaults(
-            stages="1x24 16x24", noise=0.5, beta=1.0, symmetric_views=False,
+            stages="1x24 16x24", noise=0.5, beta=1.0, symmetric_views=self.unique,
             settings={
                 "guided": {"noise": 0.5, "beta": 1.0}, "unguided": {"noise": 0.5},
                 "ptrm": {"noise": 1.0},
             },
-            model="maze-hard" if whole else "", training_data="maze-hard/train" if whole else "",
+            model="maze-hard" if whole else "",
+            training_data="maze-hard/train" if whole and not self.unique else "",
             frontier_steps=(8, 12, 24),
         )  # fmt: skip
 
@@ -128,6 +132,12 @@ class Maze:
         )
         return maze_search.steps_between(*grids) + 1
 
+    def has_one_shortest(self, puzzle: Tensor) -> Tensor:
+        """Whether exactly one shortest path leads from S to G: (...) bool."""
+        start, goal = self._grid(puzzle == START), self._grid(puzzle == GOAL)
+        counts = maze_search.path_counts(start, self._grid(puzzle != WALL))
+        return (counts * goal).flatten(-2).sum(-1) == 1
+
     def answer(self, puzzle: Tensor) -> Tensor:
         """The shortest path that the public labels draw; the puzzle itself if it has no path.
 
@@ -165,12 +175,12 @@ class Maze:
 
     def generate(self, seed: int, at_least: int | None = None) -> tuple[Tensor, Tensor]:
         """A maze of random walls whose shortest path has `at_least` cells: 110 for side 30."""
-        question, answer = maze_generate.generate(self.side, seed, at_least)
+        question, answer = maze_generate.generate(self.side, seed, at_least, unique=self.unique)
         return self.encode(question), self.encode(answer, answer=True)
 
     def fresh(self, count: int, generator: torch.Generator) -> tuple[Tensor, Tensor]:
         """`count` mazes like those of `generate`, made in batches on the generator's device."""
-        questions = maze_generate.fresh(self.side, count, generator)
+        questions = maze_generate.fresh(self.side, count, generator, unique=self.unique)
         return questions, self.answer(questions)
 
     def moved(
@@ -234,4 +244,4 @@ def _square(side: int, device: torch.device) -> Tensor:
     return torch.stack(turned).flatten(1)
 
 
-MAZE = Maze(30)
+MAZE, MAZE_UNIQUE = Maze(30), Maze(30, unique=True)

@@ -10,7 +10,7 @@ from torch import Generator, Tensor
 
 from tiltrm.errors import SettingsError
 from tiltrm.tasks.maze_format import FREE, GOAL, START, WALL
-from tiltrm.tasks.maze_search import distances
+from tiltrm.tasks.maze_search import descent, distances
 
 WALLS = (0.28, 0.46)  # range of the share of walls; Maze-Hard holds .28 to .45, .37 on average
 TRIES = 100_000
@@ -19,10 +19,13 @@ EASY = 1 / 3  # share of the moved puzzles that may have a path of any length
 HOPS = 3  # from end to end, so that all pairs of far ends occur
 
 
-def generate(side: int, seed: int, at_least: int | None = None) -> tuple[str, str]:
+def generate(
+    side: int, seed: int, at_least: int | None = None, *, unique: bool = False
+) -> tuple[str, str]:
     """Question and answer of a maze whose shortest path has `at_least` cells, S and G counted.
 
-    The default is 110 for side 30, as in Maze-Hard, and in proportion to the area elsewhere.
+    The default is 110 for side 30, as in Maze-Hard, and in proportion to the area elsewhere. With
+    `unique`, no other path is as short: see `without_ties`.
     """
     wanted = least_cells(side, at_least)
     chance = random.Random(seed)
@@ -30,6 +33,11 @@ def generate(side: int, seed: int, at_least: int | None = None) -> tuple[str, st
         walls = chance.uniform(*WALLS)
         free = [chance.random() >= walls for _ in range(side * side)]
         ends = _ends(free, side, wanted, chance)
+        if ends is not None and unique:
+            maze = torch.tensor([FREE if is_free else WALL for is_free in free])
+            maze[list(ends)] = torch.tensor([START, GOAL])
+            order = torch.Generator().manual_seed(chance.getrandbits(62))
+            free = (without_ties(maze[None], side, order)[0] != WALL).tolist()
         if ends is not None:
             return _text(free, side, *ends)
     raise SettingsError(f"expected a shortest path that fits {side}x{side} cells, got {wanted}")
@@ -93,7 +101,10 @@ def _text(free: list[bool], side: int, start: int, goal: int) -> tuple[str, str]
     return "".join(question), "".join(answer)
 
 
-def fresh(side: int, count: int, generator: Generator, at_least: int | None = None) -> Tensor:
+def fresh(
+    side: int, count: int, generator: Generator, at_least: int | None = None, *,
+    unique: bool = False,
+) -> Tensor:  # fmt: skip
     """Questions (maze, cell) uint8 like those of `generate`, in batches on the generator's device.
 
     A function of the generator's state. Proved by tests/tasks/test_maze.py::test_fresh_mazes.
@@ -102,6 +113,8 @@ def fresh(side: int, count: int, generator: Generator, at_least: int | None = No
     found: list[Tensor] = []
     missing = count
     for kept in _batches(side, wanted, generator):
+        if unique and len(kept):
+            kept = without_ties(kept, side, generator)
         found.append(kept[:missing])
         missing -= len(found[-1])
         if missing == 0:
@@ -129,6 +142,29 @@ def _batches(side: int, wanted: int, generator: Generator) -> Iterator[Tensor]:
         kept = maze.flatten(1)[goals.flatten(1).any(-1)].to(torch.uint8)
         failed = 0 if len(kept) else failed + batch
         yield kept
+
+
+def without_ties(mazes: Tensor, side: int, generator: Generator) -> Tensor:
+    """The same mazes (maze, cell) with walls added until one shortest path is left, a random one.
+
+    A wall is put on every cell that is on some shortest path, not on the chosen one, and can be
+    entered from it: any other shortest path leaves the chosen one through such a cell. The chosen
+    path stays shortest, since walls open no way. Proved by tests/tasks/test_maze_unique.py.
+    """
+    grids = mazes.view(-1, side, side)
+    start, goal, free = grids == START, grids == GOAL, grids != WALL
+    ahead, behind = distances(goal, free), distances(start, free)
+    path = descent(start, ahead, generator) | start | goal
+    shortest = ahead.masked_fill(~start, -1).flatten(1).amax(-1)[:, None, None]
+    on_some = free & (ahead >= 0) & (behind >= 0) & (ahead + behind == shortest)
+    entered = torch.zeros_like(free)
+    for here, there in ((slice(1, None), slice(None, -1)), (slice(None, -1), slice(1, None))):
+        forth = behind[:, here] == behind[:, there] + 1
+        entered[:, here] |= path[:, there] & forth
+        forth = behind[:, :, here] == behind[:, :, there] + 1
+        entered[:, :, here] |= path[:, :, there] & forth
+    closed = on_some & entered & ~path
+    return torch.where(closed, WALL, grids).flatten(1).to(mazes.dtype)
 
 
 def moved(free: Tensor, at_least: int, generator: Generator) -> Tensor:

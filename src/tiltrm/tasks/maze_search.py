@@ -74,11 +74,30 @@ def distances(goal: Tensor, free: Tensor) -> Tensor:
     return torch.where(reached, steps, -1)
 
 
-def descent(start: Tensor, steps: Tensor) -> Tensor:
+def path_counts(start: Tensor, free: Tensor) -> Tensor:
+    """Shortest paths from the start to every cell, 2 for several: (..., row, column) int8.
+
+    0 for cells that cannot be reached. Proved by tests/tasks/test_maze_unique.py.
+    """
+    counts = start.to(torch.int8)
+    edge, reached = counts, start
+    while bool(edge.any()):
+        ways = torch.zeros_like(edge)
+        ways[..., 1:, :] += edge[..., :-1, :]
+        ways[..., :-1, :] += edge[..., 1:, :]
+        ways[..., :, 1:] += edge[..., :, :-1]
+        ways[..., :, :-1] += edge[..., :, 1:]
+        edge = torch.where(free & ~reached, ways.clamp(max=2), 0)
+        reached = reached | (edge > 0)
+        counts = counts + edge
+    return counts
+
+
+def descent(start: Tensor, steps: Tensor, generator: torch.Generator | None = None) -> Tensor:
     """A shortest path from the start by descending distances, without its ends: bool grid.
 
     steps: distances to the goal. Of several neighbours that are nearer by one, the path takes the
-    first of down, left, right, up.
+    first of down, left, right, up; with a generator, a random one.
     """
     wide = steps.shape[-1] + 2  # with a border of walls
     walls = F.pad(steps, (1, 1, 1, 1), value=-1).reshape(-1, wide * wide)
@@ -91,7 +110,10 @@ def descent(start: Tensor, steps: Tensor) -> Tensor:
     for _ in range(int(left.max()) - 1 if left.numel() else 0):
         nearer = walls.gather(1, at + moves) == left - 1  # (maze, move)
         going = left > 1
-        at = torch.where(going, at + moves[nearer.int().argmax(-1, keepdim=True)], at)
+        wish = nearer.float()
+        if generator is not None:
+            wish = wish * torch.rand(wish.shape, generator=generator, device=wish.device).add_(1.0)
+        at = torch.where(going, at + moves[wish.argmax(-1, keepdim=True)], at)
         left = torch.where(going, left - 1, left)
         path = path.scatter(1, at, path.gather(1, at) | going)
     return path.view(*start.shape[:-2], wide, wide)[..., 1:-1, 1:-1]

@@ -13,12 +13,13 @@ from typing import Any, NamedTuple
 from tiltrm.errors import SettingsError
 from tiltrm.tasks.base import TOKENS, Task, TaskDefaults
 from tiltrm.tasks.check import check_attributes, check_task
-from tiltrm.tasks.maze import MAZE
+from tiltrm.tasks.maze import MAZE, MAZE_UNIQUE
 from tiltrm.tasks.pencil import PENCIL
 from tiltrm.tasks.pencil import TASKS as PENCIL_TASKS
 from tiltrm.tasks.sudoku import SUDOKU, Sudoku
 
 STANDARD: tuple[Task, ...] = (SUDOKU, MAZE, *PENCIL_TASKS, PENCIL, Sudoku(2))
+NAMED: tuple[Task, ...] = (MAZE_UNIQUE, *STANDARD)  # a file is never guessed to hold unique mazes
 OPTIONAL = ("defaults",)
 NEEDED = tuple(name for name in vars(Task) if not name.startswith("_") and name not in OPTIONAL)
 
@@ -36,7 +37,7 @@ _registered: dict[str, tuple[Task, TaskSource | None]] = {}
 
 def by_name(name: str) -> Task:
     """The standard or registered task of this name; raises SettingsError."""
-    known = {task.name: task for task in (*STANDARD, *(own for own, _ in _registered.values()))}
+    known = {task.name: task for task in (*NAMED, *(own for own, _ in _registered.values()))}
     if name in known:
         return known[name]
     raise SettingsError(
@@ -48,7 +49,7 @@ def by_name(name: str) -> Task:
 def defaults_of(task: Task | str) -> TaskDefaults:
     """The defaults of a task or of a known name; those of any task where it has none."""
     if isinstance(task, str):
-        known = {each.name: each for each in (*STANDARD, *(own for own, _ in _registered.values()))}
+        known = {each.name: each for each in (*NAMED, *(own for own, _ in _registered.values()))}
         return defaults_of(known[task]) if task in known else TaskDefaults()
     return getattr(task, "defaults", TaskDefaults())
 
@@ -77,7 +78,7 @@ def register(task: Task, source: TaskSource | None = None) -> Task:
             f"a task must have side x side cells and 3 to {TOKENS} ids, got {task.name} with "
             f"{task.cells} cells, side {task.side} and {task.vocabulary} ids"
         )
-    if task.name in (other.name for other in STANDARD):
+    if task.name in (other.name for other in NAMED):
         raise SettingsError(
             f"expected a name of its own for a task, got {task.name!r}, which is taken"
         )
