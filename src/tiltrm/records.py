@@ -1,5 +1,6 @@
-"""Frozen records from the plain values of a TOML or JSON file, with every name and type checked."""
+"""Frozen records from the plain values of a TOML or JSON file, checked; plain values for JSON."""
 
+import math
 from collections.abc import Mapping
 from dataclasses import MISSING, fields, is_dataclass
 from reprlib import repr
@@ -97,3 +98,12 @@ def _convert_items(
         raise error(f"{name} must be a list of {len(kinds)}, got {repr(value)}")
     pairs = enumerate(zip(kinds, value, strict=True))
     return [convert(kind, item, f"{name}[{place}]", error) for place, (kind, item) in pairs]
+
+
+def nan_to_null(value: Any) -> Any:
+    """Nested values with None for NaN and infinity, which JSON does not have."""
+    if isinstance(value, dict):
+        return {key: nan_to_null(inner) for key, inner in value.items()}
+    if isinstance(value, list | tuple):
+        return [nan_to_null(inner) for inner in value]
+    return None if isinstance(value, float) and not math.isfinite(value) else value

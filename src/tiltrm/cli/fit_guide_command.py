@@ -3,7 +3,6 @@
 import argparse
 import json
 from pathlib import Path
-from typing import Any
 
 from tiltrm.cli.flags import GUIDE_MINUTES
 from tiltrm.cli.progress import Bar, in_words
@@ -14,6 +13,7 @@ from tiltrm.errors import SettingsError
 from tiltrm.evaluate.table import align
 from tiltrm.model import load
 from tiltrm.provenance import commit, device_name, release
+from tiltrm.records import nan_to_null
 from tiltrm.settings import TABLE
 from tiltrm.solving import exploration_for, task_of
 from tiltrm.solving.guide_folder import FittedOn, require_place, save_guide, weights_digest
@@ -74,16 +74,11 @@ def run(arguments: argparse.Namespace) -> int:
     card = _card(arguments.out.name, about, text, weights_digest(model))
     save_guide(found.head, model, arguments.out, about, card)
     if arguments.json:
-        print(json.dumps({"folder": str(arguments.out), **_plain(figures)}, allow_nan=False))
+        told = {"folder": str(arguments.out), **figures}
+        print(json.dumps(nan_to_null(told), allow_nan=False))
     else:
         print(f"{text}\nstored in {arguments.out}; use it with --guide learned:{arguments.out}")
     return 0
-
-
-def _plain(figures: dict[str, Any]) -> dict[str, Any]:
-    """The figures with None for NaN."""
-    text = json.dumps(figures)
-    return json.loads(text, parse_constant=lambda _: None)  # type: ignore[no-any-return]
 
 
 def words(found: FittedGuide, cost: GuideCost) -> str:

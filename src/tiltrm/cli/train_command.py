@@ -19,11 +19,10 @@ from tiltrm.cli.values import parse_assignment
 from tiltrm.data import Puzzles, read, splits
 from tiltrm.errors import DataError, SettingsError
 from tiltrm.folders import locked
-from tiltrm.records import build_record
+from tiltrm.records import build_record, nan_to_null
 from tiltrm.tasks import by_name
 from tiltrm.tasks.registry import defaults_of
 from tiltrm.train import distributed
-from tiltrm.train.log import nan_to_null
 from tiltrm.train.settings import TrainSettings, load_preset
 from tiltrm.train.trainer import Trainer
 from tiltrm.train.validation import ValidationReport

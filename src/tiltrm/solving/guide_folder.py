@@ -7,7 +7,6 @@ where the content of the folder must not change (stored evaluations).
 
 import hashlib
 import json
-import math
 import re
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -26,7 +25,7 @@ from tiltrm.explore.learned import GuideHead, HeadSizes, learned
 from tiltrm.folders import replacing
 from tiltrm.model.base import RecursiveModel
 from tiltrm.model.native import read_mapping
-from tiltrm.records import build_record
+from tiltrm.records import build_record, nan_to_null
 
 LEARNED = "learned:"
 WEIGHTS, MANIFEST, CARD = "guide.safetensors", "guide.json", "CARD.md"
@@ -103,7 +102,7 @@ def save_guide(
         cells=model.cells, positions=state_sizes(model)[0], vocabulary=model.vocabulary,
         model=weights_digest(model), **asdict(about),
     )  # fmt: skip
-    text = json.dumps(_finite(asdict(manifest)), indent=1, allow_nan=False)
+    text = json.dumps(nan_to_null(asdict(manifest)), indent=1, allow_nan=False)
     try:
         folder.parent.mkdir(parents=True, exist_ok=True)
         with replacing(folder) as draft:
@@ -124,15 +123,6 @@ def require_place(folder: Path) -> None:
             f"expected a new folder or that of a guide at {folder}, got something else; choose "
             "another place"
         )
-
-
-def _finite(value: Any) -> Any:
-    """The value with None for numbers that JSON does not have."""
-    if isinstance(value, dict):
-        return {name: _finite(item) for name, item in value.items()}
-    if isinstance(value, list | tuple):
-        return [_finite(item) for item in value]
-    return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
 def load_guide(folder: Path) -> StoredGuide:

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from tiltrm import folders
 from tiltrm.errors import DataError
+from tiltrm.records import nan_to_null
 from tiltrm.train.validation import ValidationReport
 
 if TYPE_CHECKING:
@@ -253,12 +254,3 @@ def show(line: str, *, moving: bool = False) -> None:
     if sys.stderr.isatty():
         line = f"\r{line[: shutil.get_terminal_size().columns - 1]}\x1b[K"
     print(line, end="" if moving and sys.stderr.isatty() else "\n", file=sys.stderr, flush=True)
-
-
-def nan_to_null(value: Any) -> Any:
-    """Nested values with None for NaN and infinity, which JSON does not have."""
-    if isinstance(value, dict):
-        return {key: nan_to_null(inner) for key, inner in value.items()}
-    if isinstance(value, list | tuple):
-        return [nan_to_null(inner) for inner in value]
-    return None if isinstance(value, float) and not math.isfinite(value) else value
