@@ -7,8 +7,10 @@ import torch
 from torch import Tensor
 
 from tiltrm.explore import Clock, Exploration, Noise, NoiseFreeFirst, everywhere, explore
+from tiltrm.explore.learned import GuideHead, HeadSizes, learned
 from tiltrm.explore.noise import INNER, Where
 from tiltrm.model.trm import TRM
+from tiltrm.tasks import Maze
 
 pytestmark = [
     pytest.mark.cuda,
@@ -47,3 +49,34 @@ def test_bfloat16_runs_in_any_chunk(model: TRM, tokens: Tensor) -> None:
         result = explore(half, tokens, Exploration(particles=8, outer_steps=4), chunk=chunk)
         assert torch.allclose(result.log_weights.exp().sum(-1), torch.ones(6))
         assert not result.degenerate.any()
+
+
+def test_a_learned_guide_scores_as_on_a_cpu(model: TRM, tokens: Tensor) -> None:
+    torch.manual_seed(0)
+    head = GuideHead(HeadSizes(model.config.width, 16, 8)).requires_grad_(False)
+    torch.nn.init.normal_(head.out.weight)
+    settings = Exploration(particles=8, outer_steps=1, trigger="never")
+    here = explore(model, tokens, settings, guide=learned(model, head))
+    for dtype, tolerance in ((torch.float32, 1e-2), (torch.bfloat16, 0.3)):
+        there = deepcopy(model).to("cuda", dtype)
+        guide = learned(there, deepcopy(head).cuda())
+        found = explore(there, tokens, settings, guide=guide)
+        assert torch.allclose(here.scores, found.scores, atol=tolerance)
+
+
+def test_a_bank_on_a_gpu(model: TRM, tokens: Tensor) -> None:
+    half = deepcopy(model).to("cuda", torch.bfloat16)
+    settings = Exploration(
+        particles=4, outer_steps=4, select="best_so_far", target_ess=0.8, noise=0.8
+    )
+    found = explore(half, tokens, settings, trace=True)
+    assert found.trace is not None
+    assert torch.equal(found.score, found.trace.scores.flatten(1).amax(-1))
+
+
+def test_unique_mazes_on_a_gpu() -> None:
+    task = Maze(12, unique=True)
+    questions, answers = task.fresh(64, torch.Generator("cuda").manual_seed(0))
+    assert questions.is_cuda
+    assert task.has_one_shortest(questions).all()
+    assert task.is_solved(questions, answers).all()
