@@ -208,6 +208,17 @@ def test_refusals() -> None:
         GuideFitter(Wells(), wells_puzzles(20), FitSettings(alone, puzzles=3))
 
 
+def test_a_fit_can_be_repeated_and_leaves_the_callers_random_numbers_alone() -> None:
+    settings = FitSettings(SAMPLING, puzzles=20, hidden=4, mixed=4)
+    torch.manual_seed(3)
+    before = torch.random.get_rng_state()
+    first = GuideFitter(Wells(), wells_puzzles(20), settings).run()
+    assert torch.equal(torch.random.get_rng_state(), before)
+    torch.manual_seed(4)
+    again = GuideFitter(Wells(), wells_puzzles(20), settings).run()
+    assert first.quality == again.quality
+
+
 def test_nothing_is_left_on_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     GuideFitter(Wells(), wells_puzzles(10), FitSettings(SAMPLING, puzzles=8)).run()

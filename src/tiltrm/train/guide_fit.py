@@ -159,9 +159,10 @@ class GuideFitter:
         self.chunk = settings.sampling.chunk(positions, width, self.device)
         most = STATES_AT_ONCE.get(self.device.type, STATES_AT_ONCE["cpu"])
         self.rows = max(1, most // (2 * positions * width * settings.sampling.particles))
-        torch.manual_seed(settings.sampling.seed)
         sizes = HeadSizes(width, settings.hidden, settings.mixed, settings.sampling.outer_steps)
-        self.head = GuideHead(sizes).to(self.device)
+        with torch.random.fork_rng(devices=[]):  # the caller's random numbers stay as they are
+            torch.manual_seed(settings.sampling.seed)
+            self.head = GuideHead(sizes).to(self.device)
         self.optimiser = torch.optim.AdamW(
             self.head.parameters(), settings.learning_rate, weight_decay=settings.weight_decay
         )
