@@ -85,6 +85,18 @@ BRIEF = {  # so that a command line that is fine does little work; the last flag
     "data": [],
     "import": [],
     "tune": ["--evaluations", "1"],
+    "fit-guide": [
+        "--puzzles",
+        "2",
+        "--held-out",
+        "1",
+        "--particles",
+        "2",
+        "--outer-steps",
+        "2",
+        "--out",
+        "@NEWDIR",
+    ],
     "export": [],
 }
 REQUIRED = {"solve": ["--model", "@MODEL"], "evaluate": ["--model", "@MODEL", "--data", "@CSV"],
