@@ -25,8 +25,8 @@ from tiltrm.tasks.pencil import PENCIL
 from tiltrm.tasks.pencil.puzzle import KINDS
 
 
-def read(path: Path) -> tuple[Tensor, Tensor]:
-    """Questions and answers (puzzle, cell) of a file or folder; blanks where it has no answers."""
+def read(path: Path) -> tuple[Tensor, Tensor | None]:
+    """Questions and answers (puzzle, cell) of a file or folder; None where it has no answers."""
     if path.is_dir():
         puzzles = npy.read(path, PENCIL)
         return puzzles.questions, puzzles.labels()
@@ -38,11 +38,10 @@ def read(path: Path) -> tuple[Tensor, Tensor]:
             except PuzzleError:
                 left_out += 1
                 continue
-            answer = row.get("answer")
-            blank = torch.ones_like(found[-1])
-            answers.append(PENCIL.encode(answer, answer=True) if answer else blank)
+            if row.get("answer"):
+                answers.append(PENCIL.encode(row["answer"], answer=True))
     print(f"{path.name}: {len(found)} puzzles, {left_out} left out", flush=True)
-    return torch.stack(found), torch.stack(answers)
+    return torch.stack(found), torch.stack(answers) if len(answers) == len(found) else None
 
 
 def main() -> None:
@@ -60,7 +59,8 @@ def main() -> None:
         types = PENCIL.types(tokens)
         places = [(types == kind.number).nonzero().flatten()[: given.limit] for kind in KINDS]
         rows = torch.cat(places)
-        tokens, labels, types = tokens[rows], labels[rows], types[rows]
+        tokens, types = tokens[rows], types[rows]
+        labels = None if labels is None else labels[rows]
         known = [kind for kind in KINDS if bool((types == kind.number).any())]
         counts = " ".join(f"{kind.name} {int((types == kind.number).sum())}" for kind in known)
         print(f"\n{path.name}: {counts}; solved in % (evaluations a puzzle)")

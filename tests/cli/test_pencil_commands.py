@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 import torch
+from tests.tasks.pencil.pencil_samples import LINK, PUZZLES
 
 from tiltrm.cli import solve_command
 from tiltrm.model import save
@@ -18,13 +19,6 @@ from tiltrm.tasks.pencil.address import read
 from tiltrm.tasks.pencil.dataset import forms
 from tiltrm.tasks.pencil.mixed import STARTS
 
-LINK = "https://puzz.link/p?"
-PUZZLES = {  # made by the generators, each with one solution
-    "lightup": (f"{LINK}lightup/5/4/.g.hcl.h.gb", "....o/.o.../o..../...o."),
-    "nurikabe": (f"{LINK}nurikabe/5/4/g2n2h3k1", "..###/###.#/.#..#/.###."),
-    "heyawake": (f"{LINK}heyawake/5/4/lfl02lk0k0", ".#.../...#./#.#../...#."),
-    "tapa": (f"{LINK}tapa/5/4/1h2k34g8m", "...../.###./.#.##/####."),
-}
 NURIKABE, SHADED = PUZZLES["nurikabe"]
 PLAIN = ". 2 . . ./. . . . ./2 . . 3 ./. . . . 1"
 SUDOKU_TEXT = solve_command.SAMPLE

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 from urllib.parse import parse_qs
 
 import pytest
+from tests.tasks.pencil.pencil_samples import LINK, PUZZLES
 
 from tiltrm.serve.recording import STATIC, Recording
 from tiltrm.solving import solve_texts
@@ -18,13 +19,6 @@ from .browser import PHONE, WIDE, Tab
 from .browser import text as shown
 from .service import Service, serving
 
-LINK = "https://puzz.link/p?"
-PUZZLES = {  # made by the generators, each with one solution
-    "lightup": (f"{LINK}lightup/5/4/.g.hcl.h.gb", "....o/.o.../o..../...o."),
-    "nurikabe": (f"{LINK}nurikabe/5/4/g2n2h3k1", "..###/###.#/.#..#/.###."),
-    "heyawake": (f"{LINK}heyawake/5/4/lfl02lk0k0", ".#.../...#./#.#../...#."),
-    "tapa": (f"{LINK}tapa/5/4/1h2k34g8m", "...../.###./.#.##/####."),
-}
 KINDS: dict[str, Kind] = {task.name: task.kind for task in TASKS}
 SAMPLES = json.loads((STATIC / "samples.json").read_text("utf-8"))
 CUT = "the address seems to be cut off."

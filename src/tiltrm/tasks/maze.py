@@ -244,4 +244,5 @@ def _square(side: int, device: torch.device) -> Tensor:
     return torch.stack(turned).flatten(1)
 
 
-MAZE, MAZE_UNIQUE = Maze(30), Maze(30, unique=True)
+MAZE = Maze(30)
+MAZE_UNIQUE = Maze(30, unique=True)

@@ -3,13 +3,15 @@
 import pytest
 import torch
 
+from tiltrm import load
 from tiltrm.errors import PuzzleError
 from tiltrm.tasks import by_name
 from tiltrm.tasks.base import PAD
 from tiltrm.tasks.pencil import PENCIL, TASKS
-from tiltrm.tasks.pencil.mixed import board_of_sudoku, sudoku_of_board
+from tiltrm.tasks.pencil.mixed import STARTS, board_of_sudoku, sudoku_of_board
 from tiltrm.tasks.pencil.tokens import BLANK
 from tiltrm.tasks.sudoku import SUDOKU
+from tiltrm.train.settings import load_preset
 
 
 @pytest.fixture(scope="module")
@@ -75,3 +77,8 @@ def test_what_is_no_board_is_not_well_formed() -> None:
 def test_the_tasks_are_known_by_name() -> None:
     for task in (*TASKS, PENCIL):
         assert by_name(task.name) is task
+
+
+def test_the_shipped_model_and_the_preset_tell_types_as_the_task_does() -> None:
+    assert load("pencil").config.puzzle_starts == STARTS
+    assert load_preset("pencil", "fast").model.puzzle_starts == STARTS
