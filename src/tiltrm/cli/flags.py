@@ -66,6 +66,8 @@ def add_import(parser: argparse.ArgumentParser) -> None:
     add("--config", metavar="F", help="its JSON or YAML configuration, if it is not beside CKPT")
     add("--puzzle-id", type=int, metavar="K", help="row of the puzzle embedding that the model "
         "uses from now on, if it has several (0); all rows are kept")  # fmt: skip
+    add("--identifiers", type=Path, metavar="F", help="identifiers.json of the training data of an "
+        "ARC model: the names of its puzzle ids, kept as puzzles.json")  # fmt: skip
     add("--task", help="the model's task, if its sizes fit several or none that is known")
     add("--json", action="store_true", help="print the inferred sizes as one object")
 

@@ -10,6 +10,8 @@ import torch
 from tiltrm.errors import SettingsError
 from tiltrm.model import describe, load, save
 from tiltrm.model.build import Model, kind_of
+from tiltrm.model.puzzle_names import read_names
+from tiltrm.model.puzzle_rows import puzzle_rows
 from tiltrm.solving import task_of
 
 
@@ -17,6 +19,8 @@ def run(arguments: argparse.Namespace) -> int:
     """Load, save without loss, and describe."""
     _check_target(arguments.out, arguments.force)
     model = load(arguments.checkpoint, config=arguments.config, puzzle_id=arguments.puzzle_id)
+    if arguments.identifiers is not None:
+        model.puzzle_names = read_names(arguments.identifiers, puzzle_rows(model))
     if arguments.task is not None:
         model.task = task_of(model, arguments.task).name
     dtype = torch.bfloat16 if _fits(model, torch.bfloat16) else torch.float32

@@ -80,6 +80,8 @@ def fingerprint(model: Model, task: str = "") -> str:
     }
     if model.puzzle_id:
         known["puzzle_id"] = model.puzzle_id
+    if model.config.id_cells and model.puzzle_table is not None:
+        known["puzzle_rows"] = len(model.puzzle_table)
     if model.decide_settled:
         known["settled"] = True
     source = source_of(task)

@@ -4,7 +4,8 @@ import torch
 from torch import Tensor, nn
 
 from tiltrm.errors import PuzzleError, SettingsError
-from tiltrm.model.base import RecursiveModel
+from tiltrm.model.base import RecursiveModel, model_info
+from tiltrm.model.puzzle_rows import require_rows
 
 TOKENS = 256  # answers are uint8
 
@@ -31,11 +32,13 @@ def checked_inputs(
         )
     if tokens.is_floating_point() or tokens.is_complex() or tokens.dtype == torch.bool:
         raise PuzzleError(f"tokens must be whole numbers, got {tokens.dtype}")
-    low, high = int(tokens.min()), int(tokens.max())
+    held = tokens[:, : model.cells - model_info(model).id_cells]
+    low, high = int(held.min()), int(held.max())
     if low < 0 or high >= model.vocabulary:
         raise PuzzleError(
             f"tokens must lie in 0..{model.vocabulary - 1} for this model, got {low}..{high}"
         )
+    require_rows(model, tokens)
     if keys is not None and (keys.shape != tokens.shape[:1] or keys.dtype != torch.int64):
         raise PuzzleError(
             f"keys must be {len(tokens)} int64, one a puzzle, got {tuple(keys.shape)} {keys.dtype}"

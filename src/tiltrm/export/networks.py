@@ -13,6 +13,7 @@ from tiltrm.export.graph import Array, GraphBuilder
 from tiltrm.model.build import Model
 from tiltrm.model.hrm import HRM
 from tiltrm.model.layers import Attention, Block, SwiGLU
+from tiltrm.model.puzzle_rows import puzzle_rows
 from tiltrm.model.trm import TRM, Network
 
 PARTS = ("embed", "start", "refine", "answer", "decode", "halt", "step")
@@ -30,6 +31,11 @@ def exportable(model: object) -> Model:
         raise SettingsError(
             f"expected a TRM or an HRM to export, got {type(model).__name__}; export others with "
             "torch.onnx"
+        )
+    if model.config.id_cells:
+        raise SettingsError(
+            "expected a model without puzzle ids in its cells to export, got one that reads "
+            f"{puzzle_rows(model):,} ids; choose one of them with --puzzle-id when you import it"
         )
     return model
 

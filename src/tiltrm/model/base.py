@@ -66,6 +66,7 @@ class ModelInfo(NamedTuple):
     import_notes: Sequence[str] = ()  # assumptions of the importer
     calibration: Mapping[str, Any] | None = None  # content of calibration.json beside the weights
     tuned: Mapping[str, Any] | None = None  # content of tuned.json beside the weights
+    id_cells: int = 0  # the last cells of a question, if they hold its puzzle id, a byte each
 
 
 def model_info(model: RecursiveModel) -> ModelInfo:

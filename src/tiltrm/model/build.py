@@ -9,6 +9,7 @@ from torch import Tensor
 
 from tiltrm.errors import CheckpointError, SettingsError
 from tiltrm.model.hrm import HRM, HRMConfig
+from tiltrm.model.puzzle_ids import MAX_ID_CELLS
 from tiltrm.model.trm import TRM, TRMConfig
 from tiltrm.records import build_record
 
@@ -17,7 +18,7 @@ CONFIGS: Mapping[str, type[TRMConfig]] = {"trm": TRMConfig, "hrm": HRMConfig}
 LIMITS = {  # far above any real model; they keep a broken file from asking for all memory
     "cells": 2**14, "vocabulary": 2**16, "width": 2**15, "layers": 256, "answer_layers": 256,
     "heads": 2**12, "prefix": 2**12, "inner_steps": 2**12, "cycles": 2**12,
-    "puzzles": 2**22,
+    "puzzles": 2**22, "id_cells": MAX_ID_CELLS,
     "expansion": 64.0, "rotary_theta": 1e12, "eps": 1.0,
 }  # fmt: skip
 SHOWN = 12  # names in a message

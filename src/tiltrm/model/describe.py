@@ -26,7 +26,9 @@ def describe(model: Model) -> str:
     ]
     if (rows := puzzle_rows(model)) > 1:
         told = "which the tokens tell" if config.puzzle_starts else f"{model.puzzle_id} in use"
-        lines.append(f"{rows:,} puzzle ids, {told}")
+        told = f"which {config.id_cells} cells of a puzzle hold" if config.id_cells else told
+        named = f", the last {model.puzzle_names[-1]!r:.60}" if model.puzzle_names else ""
+        lines.append(f"{rows:,} puzzle ids, {told}{named}")
     if model.decide_above is not None:
         which = "a settled answer" if model.decide_settled else "an answer"
         lines.append(f"{which} is decided at a halt logit above {model.decide_above:g}")

@@ -3,7 +3,8 @@
 `config.json` holds the manifest below, `CARD.md` a text for people. The manifest has the weights'
 checksum, so that an interrupted save, or weights of another model, are noticed. `tuned.json` and
 `calibration.json` may lie beside them (`tiltrm tune`); they name the same checksum. A puzzle
-embedding of very many rows is a file of its own, `puzzles.safetensors`, of which one row is read.
+embedding of very many rows is a file of its own, `puzzles.safetensors`, of which only the rows in
+use are read; `puzzles.json` names the rows.
 """
 
 import hashlib
@@ -28,7 +29,8 @@ from tiltrm.errors import CheckpointError
 from tiltrm.folders import write_whole
 from tiltrm.model.build import CONFIGS, Model, assemble, is_plain, kind_of, sizes
 from tiltrm.model.describe import describe
-from tiltrm.model.puzzle_rows import with_puzzle
+from tiltrm.model.puzzle_names import NAMES, names_text, read_names
+from tiltrm.model.puzzle_rows import puzzle_rows, with_puzzle
 from tiltrm.model.trm import TRMConfig
 from tiltrm.records import build_record
 
@@ -109,11 +111,14 @@ def _write(model: Model, target: Path, card: str, dtype: torch.dtype | None) -> 
             save_file({TABLE: model.puzzle_table.contiguous()}, draft / PUZZLES, metadata=about)
             shutil.copymode(draft / WEIGHTS, draft / PUZZLES)  # save_file makes it private
             files.insert(0, PUZZLES)
+        if model.puzzle_names is not None:
+            (draft / NAMES).write_text(names_text(model.puzzle_names), encoding="utf-8")
+            files.insert(0, NAMES)
         text = card or f"# {target.name}\n\n{describe(model)}\n"
         (draft / CARD).write_text(text, encoding="utf-8")
         (draft / CONFIG).write_text(_text(manifest), encoding="utf-8")
         if target.exists():
-            for name in {CALIBRATION, TUNED, PUZZLES} - {*files}:  # of weights that are replaced
+            for name in {CALIBRATION, TUNED, PUZZLES, NAMES} - {*files}:  # of weights that are replaced
                 (target / name).unlink(missing_ok=True)
             for name in files:
                 os.replace(draft / name, target / name)
@@ -235,6 +240,8 @@ def load_folder(
     model.calibration = _read_beside(folder, CALIBRATION, manifest.checksum)
     model.tuned = _read_beside(folder, TUNED, manifest.checksum)
     model.puzzle_table = _read_table(folder, manifest, config)
+    if (folder / NAMES).is_file():
+        model.puzzle_names = read_names(folder / NAMES, puzzle_rows(model))
     model.puzzle_id = 0 if manifest.puzzle_rows is None else manifest.puzzle_id
     return with_puzzle(model, manifest.puzzle_id if puzzle_id is None else puzzle_id)
 

@@ -3,16 +3,18 @@
 Models of several puzzle ids have a table with one row for each. A small table is a parameter of
 the model, `prefix` with the shape (puzzles, prefix, width). A large one, such as that of an ARC
 model with all augmentations, stays in its file, mapped into memory: `model.puzzle_table` of shape
-(row, number), and `prefix` holds the one row in use. Proved by tests/model/test_puzzle_rows.py.
+(row, number), and `prefix` holds the one row in use. The puzzles themselves may say their rows, by
+their tokens (`puzzle_starts`) or in cells of their own (`id_cells`).
+Proved by tests/model/test_puzzle_rows.py and tests/model/test_id_cells.py.
 """
 
 import copy
 from typing import TypeVar
 
-import torch.nn.functional as F
 from torch import Tensor, nn
 
-from tiltrm.errors import SettingsError
+from tiltrm.errors import PuzzleError, SettingsError
+from tiltrm.model.puzzle_ids import cut_rows, ids_in_cells
 from tiltrm.model.trm import Recursive, TRMConfig
 
 HELD = 1 << 22  # numbers of a table that is a parameter of the model; larger ones stay in a file
@@ -28,9 +30,29 @@ def puzzle_rows(model: object) -> int:
 
 def chosen_puzzle(model: object) -> int | None:
     """The puzzle id that a model uses; None if it has one, or if its puzzles say theirs."""
-    if not isinstance(model, Recursive) or puzzle_rows(model) == 1 or model.config.puzzle_starts:
+    if not isinstance(model, Recursive) or puzzle_rows(model) == 1 or _told(model.config):
         return None
     return model.puzzle_id
+
+
+def _told(config: TRMConfig) -> bool:
+    """Whether the puzzles say which row they have."""
+    return bool(config.puzzle_starts or config.id_cells)
+
+
+def require_rows(model: object, tokens: Tensor) -> None:
+    """Raise PuzzleError for a puzzle (puzzle, cell) whose id cells name a row that is not there."""
+    if not isinstance(model, Recursive) or not model.config.id_cells:
+        return
+    ids, rows = ids_in_cells(tokens, model.config.id_cells), puzzle_rows(model)
+    beyond = (ids >= rows).nonzero()
+    if len(beyond):
+        number = int(beyond[0])
+        raise PuzzleError(
+            f"the id of puzzle {number + 1} must lie in 0..{rows - 1}, the rows of the model's "
+            f"puzzle embedding, got {int(ids[number])}; take the model that was trained on this "
+            "puzzle, or an id that it has"
+        )
 
 
 def with_puzzle(model: AnyModel, puzzle_id: int | None) -> AnyModel:
@@ -46,24 +68,18 @@ def with_puzzle(model: AnyModel, puzzle_id: int | None) -> AnyModel:
         )
     if not isinstance(model, Recursive) or puzzle_id == model.puzzle_id:
         return model
-    if model.config.puzzle_starts:
+    if _told(model.config):
         raise SettingsError(
-            "puzzle_id must be left out for this model, whose puzzles say by their tokens which "
-            f"row of the puzzle embedding they have, got {puzzle_id}"
+            "puzzle_id must be left out for this model, whose puzzles say themselves which row of "
+            f" the puzzle embedding they have, got {puzzle_id}"
         )
     view = copy.copy(model)
     view.puzzle_id = puzzle_id
     if model.puzzle_table is not None:
-        row = cut_row(model.puzzle_table[puzzle_id], model.config)
+        row = cut_rows(model.puzzle_table[puzzle_id], model.config.prefix, model.config.width)
         view._parameters = dict(model._parameters)  # its own, so that the model keeps its row
         view.prefix = nn.Parameter(row.to(model.prefix), requires_grad=False)
     return view
-
-
-def cut_row(rows: Tensor, config: TRMConfig) -> Tensor:
-    """(..., number) -> (..., prefix, width): numbers in their order, the end filled with zeros."""
-    spare = config.prefix * config.width - rows.shape[-1]
-    return F.pad(rows, (0, spare)).reshape(*rows.shape[:-1], config.prefix, config.width)
 
 
 def is_held(rows: int, config: TRMConfig) -> bool:

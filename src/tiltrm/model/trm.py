@@ -19,6 +19,9 @@ from tiltrm.model.layers import (
     rotary_table,
     truncated_normal_,
 )
+from tiltrm.model.puzzle_ids import MAX_ID_CELLS, cut_rows, fetch_rows, ids_in_cells
+
+IMPOSSIBLE = -1e4  # logit of a token that no softmax shows
 
 
 @dataclass(frozen=True)
@@ -41,6 +44,7 @@ class TRMConfig:
     learned_positions: bool = False
     puzzles: int = 1  # rows of the puzzle embedding, which fills the prefix
     puzzle_starts: tuple[int, ...] = ()  # the largest token id of a puzzle says which row it has
+    id_cells: int = 0  # further cells at the end of a puzzle that hold its row in base 256
 
     def __post_init__(self) -> None:
         names = ("cells", "vocabulary", "width", "layers", "heads", "inner_steps", "cycles")
@@ -52,6 +56,11 @@ class TRMConfig:
             raise SettingsError(
                 f"puzzle_starts must be {self.puzzles - 1} rising token ids, the first of each "
                 f"puzzle but one, got {list(starts)}"
+            )
+        if not 0 <= self.id_cells <= MAX_ID_CELLS or (self.id_cells and starts):
+            raise SettingsError(
+                f"id_cells must be 0 to {MAX_ID_CELLS}, and 0 beside puzzle_starts, got "
+                f"{self.id_cells}"
             )
         if self.prefix < 0:
             raise SettingsError(f"prefix must not be negative, got {self.prefix}")
@@ -70,7 +79,7 @@ class TRMConfig:
 
     @property
     def positions(self) -> int:
-        """Prefix and cells together."""
+        """Prefix and cells together; id cells have no position."""
         return self.prefix + self.cells
 
     def as_mapping(self) -> dict[str, Any]:
@@ -78,6 +87,8 @@ class TRMConfig:
         known = asdict(self)
         if self.puzzles == 1:
             del known["puzzles"], known["puzzle_starts"]
+        if not self.id_cells:
+            del known["id_cells"]
         return known
 
 
@@ -127,8 +138,8 @@ class Recursive(nn.Module):
     """The parts that TRM and HRM share: embedding, initial state, heads.
 
     Subclasses take a `scale` of the network's initial matrices; 1 is the published start.
-    `task`, `decide_above`, `decide_settled`, `import_notes`, `calibration` and `tuned` are those
-    of `ModelInfo`.
+    `task`, `decide_above`, `decide_settled`, `import_notes`, `calibration`, `tuned` and `id_cells`
+    are those of `ModelInfo`.
     """
 
     cos: Tensor | None
@@ -139,6 +150,7 @@ class Recursive(nn.Module):
     task: str = ""
     puzzle_id: int = 0  # the row of the puzzle embedding, where neither caller nor tokens say it
     puzzle_table: Tensor | None = None  # (row, number), where it is too large to be a parameter
+    puzzle_names: tuple[str, ...] | None = None  # of the rows, where they are known
     decide_above: float | None = None
     decide_settled: bool = False
     calibration: Mapping[str, Any] | None = None
@@ -171,7 +183,11 @@ class Recursive(nn.Module):
 
     @property
     def cells(self) -> int:
-        return self.config.cells
+        return self.config.cells + self.config.id_cells
+
+    @property
+    def id_cells(self) -> int:
+        return self.config.id_cells
 
     @property
     def vocabulary(self) -> int:
@@ -195,23 +211,39 @@ class Recursive(nn.Module):
         """sqrt(width) * embedding, the prefix in front: (..., cell) -> (..., position, width).
 
         Learned positions are added first, and the sum shrunk by sqrt(1/2) to keep its variance.
-        puzzle_ids: (...) rows of the puzzle embedding; unless given, `puzzle_starts` tells them
-        from the tokens, or all are `puzzle_id`.
+        puzzle_ids: (...) rows of the puzzle embedding; unless given, the id cells hold them,
+        `puzzle_starts` tells them from the tokens, or all are `puzzle_id`.
         """
+        return self.embed_after(self.prefixes(tokens, puzzle_ids), tokens)
+
+    def embed_after(self, prefix: Tensor, tokens: Tensor) -> Tensor:
+        """`embed` with these vectors (..., prefix, width) at the prefix positions."""
         scale = math.sqrt(self.config.width)
-        cells = lookup(self.embedding, tokens.long())
-        if self.config.puzzles == 1:
-            prefix = self.prefix.expand(*cells.shape[:-2], -1, -1)
-        else:
-            rows = self._puzzle_ids(tokens) if puzzle_ids is None else puzzle_ids
-            prefix = lookup(self.prefix.flatten(1), rows.long())
-            prefix = prefix.unflatten(-1, (self.config.prefix, self.config.width))
+        cells = lookup(self.embedding, tokens[..., : self.config.cells].long())
         embedded = torch.cat((prefix, cells), dim=-2)
         if self.position_embedding is not None:
             embedded = math.sqrt(0.5) * (embedded + self.position_embedding)
         return scale * embedded
 
+    def prefixes(self, tokens: Tensor, puzzle_ids: Tensor | None = None) -> Tensor:
+        """The rows of the puzzle embedding for puzzles: (..., cell) -> (..., prefix, width).
+
+        An id beyond the table takes row 0; `tiltrm.model.puzzle_rows.require_rows` refuses it.
+        """
+        config, table = self.config, self.puzzle_table
+        told = puzzle_ids is not None or config.id_cells > 0
+        if config.puzzles == 1 and (table is None or not told):
+            return self.prefix.expand(*tokens.shape[:-1], -1, -1)
+        ids = (self._puzzle_ids(tokens) if puzzle_ids is None else puzzle_ids).long()
+        ids = ids.where(ids < (config.puzzles if table is None else len(table)), 0)
+        if table is None:
+            return lookup(self.prefix.flatten(1), ids).unflatten(-1, (config.prefix, config.width))
+        rows = fetch_rows(table, ids).to(self.prefix.dtype)
+        return cut_rows(rows, config.prefix, config.width)
+
     def _puzzle_ids(self, tokens: Tensor) -> Tensor:
+        if self.config.id_cells:
+            return ids_in_cells(tokens, self.config.id_cells)
         largest = tokens.amax(-1).long()
         if not self.config.puzzle_starts:
             return torch.full_like(largest, self.puzzle_id)
@@ -222,9 +254,13 @@ class Recursive(nn.Module):
         return State(self.first_answer.expand_as(inputs), self.first_latent.expand_as(inputs))
 
     def decode(self, answer: Tensor) -> Tensor:
-        """Logits of every cell; prefix positions are dropped."""
+        """Logits of every cell; prefix positions are dropped, id cells hold the pad id 0."""
         logits: Tensor = self.token_head(answer[..., self.config.prefix :, :])
-        return logits.float()
+        if not self.config.id_cells:
+            return logits.float()
+        pads = logits.new_full((self.config.id_cells, self.config.vocabulary), IMPOSSIBLE)
+        pads[:, 0] = 0.0
+        return torch.cat((logits, pads.expand(*logits.shape[:-2], -1, -1)), dim=-2).float()
 
     def halt_logit(self, answer: Tensor) -> Tensor:
         """The Q-head reads position 0; where it has two outputs the first is 'halt'."""

@@ -162,8 +162,10 @@ def accelerate(network: Network, device: torch.device) -> Network:
 
 
 def _check_sizes(settings: TrainSettings, puzzles: Puzzles) -> None:
-    for name in ("cells", "vocabulary"):
-        wanted, got = getattr(puzzles.task, name), getattr(settings.model, name)
+    cells = puzzles.task.cells - settings.model.id_cells
+    sizes = {"cells": cells, "vocabulary": puzzles.task.vocabulary}
+    for name, wanted in sizes.items():
+        got = getattr(settings.model, name)
         if wanted != got:
             raise SettingsError(
                 f"model.{name} must be {wanted} for the task {puzzles.task.name}, got {got}; "

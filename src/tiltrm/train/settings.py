@@ -202,7 +202,8 @@ def load_preset(task: str, name: str) -> TrainSettings:
         raise SettingsError(f"preset {name} is not valid TOML: {error}") from None
     model, grid = values.get("model", {}), by_name(str(values["task"]))
     if isinstance(model, dict):
-        values["model"] = {"cells": grid.cells, "vocabulary": grid.vocabulary} | model
+        cells = grid.cells - int(model.get("id_cells", 0))
+        values["model"] = {"cells": cells, "vocabulary": grid.vocabulary} | model
     return build_record(TrainSettings, values)
 
 

@@ -16,8 +16,15 @@ from tiltrm.model.build import Model, assemble, is_plain
 from tiltrm.model.hrm import HRMConfig
 from tiltrm.model.importers.files import SECTIONS, find_settings, read_checkpoint
 from tiltrm.model.importers.peers import IGNORED, recognise
-from tiltrm.model.importers.sizes import ImportContext, PeerSettings, infer_sizes, task_of
-from tiltrm.model.puzzle_rows import cut_row, is_held, with_puzzle
+from tiltrm.model.importers.sizes import (
+    ARC_VOCABULARY,
+    ImportContext,
+    PeerSettings,
+    infer_sizes,
+    task_of,
+)
+from tiltrm.model.puzzle_ids import MAX_ID_CELLS, cut_rows
+from tiltrm.model.puzzle_rows import is_held, with_puzzle
 from tiltrm.model.trm import TRMConfig
 
 __all__ = ["import_checkpoint"]
@@ -29,7 +36,8 @@ def import_checkpoint(
 ) -> Model:  # fmt: skip
     """The model in a checkpoint of another code. `model.import_notes` lists the assumptions.
 
-    `puzzle_id` is the row of the puzzle embedding that it uses, 0 (the blank one) unless given.
+    `puzzle_id` is the row of the puzzle embedding that it uses. Unless it is given, the puzzles of
+    an ARC model hold their ids in id cells, and another model uses row 0, the blank one.
     """
     contents = read_checkpoint(path)
     peer = recognise(contents.tensors, str(path))
@@ -47,6 +55,8 @@ def import_checkpoint(
     rows = _rows(tensors, sizes)
     if rows > 1 and is_held(rows, sizes):
         sizes = replace(sizes, puzzles=rows)
+    if rows > 1 and sizes.vocabulary == ARC_VOCABULARY and puzzle_id is None:
+        sizes = replace(sizes, id_cells=MAX_ID_CELLS)
     held = {peer.ours(name): contents.file_names[name] for name in weights}
     model = assemble(
         sizes, _converted(tensors, sizes), source=str(path), device=device, dtype=dtype,
@@ -55,10 +65,9 @@ def import_checkpoint(
     model.task = task_of(sizes.cells, sizes.vocabulary)
     model.import_notes = notes
     if rows > 1:
-        notes.append(
-            f"{rows:,} puzzle ids; 0 (the blank one) is used unless --puzzle-id, or puzzle_id= in "
-            "Python, names another"
-        )
+        fixed = "0 (the blank one) is used unless --puzzle-id, or puzzle_id= in Python, names another"
+        told = f"the last {sizes.id_cells} cells of a puzzle hold its id"
+        notes.append(f"{rows:,} puzzle ids; {told if sizes.id_cells else fixed}")
         model.puzzle_table = tensors["prefix"] if sizes.puzzles == 1 else None
     return with_puzzle(model, puzzle_id)
 
@@ -72,7 +81,8 @@ def _converted(tensors: dict[str, Tensor], sizes: TRMConfig) -> dict[str, Tensor
     converted = dict(tensors)
     if _rows(tensors, sizes):
         table = tensors["prefix"]
-        converted["prefix"] = cut_row(table if sizes.puzzles > 1 else table[0], sizes)
+        rows = table if sizes.puzzles > 1 else table[0]
+        converted["prefix"] = cut_rows(rows, sizes.prefix, sizes.width)
     elif "prefix" not in tensors and sizes.prefix == 0:
         converted["prefix"] = torch.zeros(0, sizes.width)
     if not isinstance(sizes, HRMConfig):

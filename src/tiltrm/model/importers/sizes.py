@@ -17,8 +17,13 @@ from tiltrm.model.importers.peers import PeerFormat
 from tiltrm.model.layers import multiple_of
 from tiltrm.model.trm import TRMConfig
 
-TASKS = {11: ("sudoku", 81), 6: ("maze", 900)}  # vocabulary -> task, cells
-SCHEDULES = {"sudoku": (3, 6), "maze": (3, 4), "": (3, 6)}  # cycles, inner steps of a TRM
+ARC_VOCABULARY = 12  # pad, end of grid, ten colours
+TASKS = {  # vocabulary -> task, cells
+    11: ("sudoku", 81), 6: ("maze", 900), ARC_VOCABULARY: ("arc", 900)
+}  # fmt: skip
+SCHEDULES = {  # cycles, inner steps of a TRM
+    "sudoku": (3, 6), "maze": (3, 4), "arc": (3, 4), "": (3, 6)
+}  # fmt: skip
 REMEDY = "give the model's configuration (--config FILE, or config= in Python)"
 ROTARY = {"rope": True, "1d": True, "none": False, "learned": False}
 
