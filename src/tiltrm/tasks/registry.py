@@ -11,6 +11,7 @@ from types import ModuleType
 from typing import Any, NamedTuple
 
 from tiltrm.errors import SettingsError
+from tiltrm.tasks.arc import ARC, MINI_ARC
 from tiltrm.tasks.base import TOKENS, Task, TaskDefaults
 from tiltrm.tasks.check import check_attributes, check_task
 from tiltrm.tasks.maze import MAZE, MAZE_UNIQUE
@@ -19,7 +20,8 @@ from tiltrm.tasks.pencil import TASKS as PENCIL_TASKS
 from tiltrm.tasks.sudoku import SUDOKU, Sudoku
 
 STANDARD: tuple[Task, ...] = (SUDOKU, MAZE, *PENCIL_TASKS, PENCIL, Sudoku(2))
-NAMED: tuple[Task, ...] = (MAZE_UNIQUE, *STANDARD)  # a file is never guessed to hold unique mazes
+# Unique mazes are never guessed from a file, and ARC tasks from JSON only.
+NAMED: tuple[Task, ...] = (MAZE_UNIQUE, MINI_ARC, ARC, *STANDARD)
 OPTIONAL = ("defaults",)
 NEEDED = tuple(name for name in vars(Task) if not name.startswith("_") and name not in OPTIONAL)
 
