@@ -26,12 +26,12 @@ def test_demonstrations_hold_no_test() -> None:
 
 
 def test_tests_come_in_order_with_their_outputs() -> None:
-    found = arc_puzzles.test_puzzles(ARC, TASKS)
+    found = arc_puzzles.input_puzzles(ARC, TASKS)
     assert ARC.task_numbers(found.questions).tolist() == [1, 2, 2]
     assert [ARC.decode(row)[:4] for row in found.questions] == ["1: 5", "2: 8", "2: 5"]
     assert found.answers is not None
     unknown = [TASKS[0], ArcTask("b", TASKS[1].demonstrations, TASKS[1].tests)]
-    assert arc_puzzles.test_puzzles(ARC, unknown).answers is None
+    assert arc_puzzles.input_puzzles(ARC, unknown).answers is None
 
 
 def test_names_give_the_numbers() -> None:
@@ -52,4 +52,4 @@ def test_the_size_of_the_grids_tells_the_task() -> None:
 def test_more_tasks_than_tokens_are_refused() -> None:
     many = [ArcTask(str(number), ((square(1), square(1)),), (square(1),)) for number in range(241)]
     with pytest.raises(DataError, match=r"task '240': expected a task number in 0\.\.239"):
-        arc_puzzles.test_puzzles(MINI_ARC, many)
+        arc_puzzles.input_puzzles(MINI_ARC, many)

@@ -58,7 +58,7 @@ def demonstration_puzzles(
     return _puzzles(task, [(each, numbers[each.name], grid, out) for each, grid, out in pairs])
 
 
-def test_puzzles(
+def input_puzzles(
     task: AnyArc, tasks: Sequence[ArcTask], names: Sequence[str] | None = None
 ) -> Puzzles:
     """All test inputs, in the order of the tasks; with answers if every task has its outputs."""
