@@ -16,7 +16,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 
-from tiltrm.data import read, read_lines, text_files
+from tiltrm.data import read, read_lines, streams, text_files
 from tiltrm.errors import DataError, TiltrmError
 from tiltrm.tasks import MAZE, SUDOKU, Sudoku, Task
 
@@ -168,7 +168,7 @@ def test_a_bomb_of_short_lines_ends_at_the_limit(
     path = tmp_path / "bomb.csv.gz"
     path.write_bytes(gzip.compress(b"question\n" + b"\n" * 300_000))
     assert len(list(text_files.lines(path))) == 300_001
-    monkeypatch.setattr(text_files, "MAX_BYTES", 100_000)
+    monkeypatch.setattr(streams, "MAX_BYTES", 100_000)
     with pytest.raises(DataError, match="at most 100,000 bytes"):
         read(path)
 
@@ -183,8 +183,8 @@ def test_a_bomb_is_recognised_by_its_ratio(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, line: bytes
 ) -> None:
     """Refused soon after the part of any ratio, a hundredth of the text."""
-    monkeypatch.setattr(text_files, "ALWAYS_READ", 20_000)
-    monkeypatch.setattr(text_files, "MAX_RATIO", 20)
+    monkeypatch.setattr(streams, "ALWAYS_READ", 20_000)
+    monkeypatch.setattr(streams, "MAX_RATIO", 20)
     path, length = tmp_path / "bomb.gz", 2_000_000
     path.write_bytes(gzip.compress(line * (length // len(line)), 9))
     found: list[str] = []
@@ -198,8 +198,8 @@ def test_a_bomb_is_recognised_by_its_ratio(
 def test_a_limit_that_is_given_counts_alone(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(text_files, "ALWAYS_READ", 1000)
-    monkeypatch.setattr(text_files, "MAX_RATIO", 2)
+    monkeypatch.setattr(streams, "ALWAYS_READ", 1000)
+    monkeypatch.setattr(streams, "MAX_RATIO", 2)
     path = tmp_path / "same.gz"
     path.write_bytes(gzip.compress((TOY.decode(TOY.generate(0)[0]) + "\n").encode() * 1000))
     with pytest.raises(DataError, match="at most"):

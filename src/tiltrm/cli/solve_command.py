@@ -21,7 +21,8 @@ from tiltrm.cli.show import Printer, exit_code
 from tiltrm.cli.watch import LiveCloud
 from tiltrm.data import read_lines
 from tiltrm.data.guess import LOOK_AT, by_addresses
-from tiltrm.data.text_files import MAX_BYTES, BoundedStream, lines
+from tiltrm.data.streams import MAX_BYTES, BoundedStream
+from tiltrm.data.text_files import lines
 from tiltrm.device import choose
 from tiltrm.errors import DataError, SettingsError
 from tiltrm.model import load

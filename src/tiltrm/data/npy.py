@@ -14,7 +14,7 @@ from torch import Tensor
 
 from tiltrm.data import guess
 from tiltrm.data.puzzles import Puzzles, check_answers
-from tiltrm.data.text_files import MAX_BYTES
+from tiltrm.data.streams import MAX_BYTES
 from tiltrm.errors import DataError
 from tiltrm.tasks import STANDARD, Task
 

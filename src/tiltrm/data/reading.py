@@ -13,7 +13,7 @@ from torch import Tensor
 
 from tiltrm.data import guess, npy, text_files
 from tiltrm.data.puzzles import Puzzles
-from tiltrm.data.text_files import PathName
+from tiltrm.data.streams import PathName
 from tiltrm.errors import DataError, PuzzleError, SettingsError
 from tiltrm.tasks.base import Task
 
@@ -39,7 +39,7 @@ def read(
     task: guessed from the content if None.
     split: a part of a folder or dataset; `default` names the part if None.
     limit: the largest number of puzzles to read.
-    max_bytes: the most bytes of text to read, after decompression (text_files.MAX_BYTES).
+    max_bytes: the most bytes of text to read, after decompression (streams.MAX_BYTES).
     skip_sizes: whether to leave out puzzles of a size that the task does not hold, and count them.
     """
     if limit is not None and limit < 1:

@@ -5,102 +5,33 @@ a line, or one row of cells a line.
 """
 
 import csv
-import gzip
 import io
 import math
-import os
-import zlib
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from itertools import chain, islice
-from typing import TYPE_CHECKING, Protocol
 
 import torch
 from torch import Tensor
 
 from tiltrm.data import guess
 from tiltrm.data.puzzles import Puzzles, check_answers
+from tiltrm.data.streams import PathName, open_bounded
 from tiltrm.errors import DataError, PuzzleError, SizeError
 from tiltrm.tasks.base import Task
 
-if TYPE_CHECKING:
-    from _typeshed import WriteableBuffer
-
-MAX_BYTES = 10**9  # of a file after decompression, unless the caller gives another limit
-MAX_RATIO = 200  # of decompressed to compressed bytes: puzzles have 3 to 15, a bomb has 1,000
-ALWAYS_READ = 16 * 10**6  # decompressed bytes that may have any ratio
 MAX_LINE = 10**6  # characters: no puzzle is longer, and a bomb has no line ends
-GZIP_MAGIC = b"\x1f\x8b"
 CHUNK = 10_000  # rows encoded at once: as text they take twenty times the memory
-
-PathName = str | os.PathLike[str]
-
-
-class _Readable(Protocol):
-    def read(self, size: int, /) -> bytes: ...
-
-
-class CountingStream(io.RawIOBase):
-    """A stream that counts the bytes read from it."""
-
-    def __init__(self, stream: _Readable) -> None:
-        super().__init__()
-        self._stream, self.count = stream, 0
-
-    def readable(self) -> bool:
-        return True
-
-    def readinto(self, buffer: "WriteableBuffer", /) -> int:
-        view = memoryview(buffer).cast("B")
-        block = self._stream.read(len(view))
-        view[: len(block)] = block
-        self.count += len(block)
-        return len(block)
-
-
-class BoundedStream(CountingStream):
-    """A stream that raises DataError once more than `most()` bytes have been read."""
-
-    def __init__(self, stream: _Readable, most: Callable[[], int]) -> None:
-        super().__init__(stream)
-        self._most = most
-
-    def readinto(self, buffer: "WriteableBuffer", /) -> int:
-        length = super().readinto(buffer)
-        if self.count > self._most():
-            raise DataError(
-                f"expected at most {self._most():,} bytes of text, got more; split the file, or "
-                "allow more with --max-bytes"
-            )
-        return length
 
 
 def lines(path: PathName, max_bytes: int | None = None) -> Iterator[str]:
     """The lines of a UTF-8 file with their line ends, decompressed if it is gzip.
 
-    Without `max_bytes` at most MAX_BYTES are read, and of a compressed file no more than puzzles
-    can be. Errors do not name the file; the caller adds its name.
+    Errors do not name the file; the caller adds its name.
     Proved by tests/data/test_hostile_files.py.
     """
-    try:
-        with open(path, "rb") as raw:
-            zipped = raw.peek(2)[:2] == GZIP_MAGIC  # peek, since a pipe cannot go back
-            packed = CountingStream(raw)
-            stream: _Readable = raw
-            if zipped:
-                stream = gzip.GzipFile(fileobj=io.BufferedReader(packed))
-
-            def most() -> int:
-                if max_bytes is not None or not zipped:
-                    return MAX_BYTES if max_bytes is None else max_bytes
-                return min(MAX_BYTES, max(ALWAYS_READ, MAX_RATIO * packed.count))
-
-            yield from _text_lines(io.BufferedReader(BoundedStream(stream, most)))
-    except UnicodeDecodeError as error:
-        raise DataError("expected UTF-8 text, got other bytes; convert it") from error
-    except (OSError, EOFError, zlib.error, ValueError) as error:
-        reason = error.strerror if isinstance(error, OSError) and error.strerror else error
-        raise DataError(f"expected a readable file, got: {reason}") from error
+    with open_bounded(path, max_bytes) as stream:
+        yield from _text_lines(stream)
 
 
 def _text_lines(stream: io.BufferedReader) -> Iterator[str]:

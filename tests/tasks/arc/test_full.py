@@ -28,7 +28,8 @@ def test_texts_read_back() -> None:
     assert torch.equal(answer, ARC.answer(OUTPUT))
     assert ARC.decode(answer) == "55/50/11/22"
     assert answer[900:].tolist() == [PAD] * 4
-    assert bool(ARC.well_formed(question)) and bool(ARC.well_formed(moved))
+    assert bool(ARC.well_formed(question))
+    assert bool(ARC.well_formed(moved))
     assert bool(ARC.well_formed(answer, answer=True))
     assert not bool(ARC.well_formed(question, answer=True))
 

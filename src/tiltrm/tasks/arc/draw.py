@@ -74,7 +74,7 @@ def terminal(shown: Shown, *, colour: bool, width: int | None) -> str:
     columns = 2 * (len(shown.question[0]) if shown.question else 0)
     answer_columns = 2 * len(shown.answer[0]) if shown.answer else len(NO_RECTANGLE)
     if not drawing.fits(columns + 4 + answer_columns, width):
-        return "\n".join((*left, "", *right))
+        return "\n".join(line.rstrip() for line in (*left, "", *right))
     blank = " " * columns
     lines = []
     for number in range(max(len(left), len(right))):

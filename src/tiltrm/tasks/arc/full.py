@@ -226,7 +226,8 @@ class Arc:
         area = draw.Area(0, 0, 0, 0, SIDE)
         if answer is not None:
             box = self._answer_box(puzzle, answer[:BOARD])
-            area = draw.Area(*(int(each) for each in box), SIDE)
+            top, left, height, width = (int(each) for each in box)
+            area = draw.Area(top, left, height, width, SIDE)
         return draw.show(self.question_grid(puzzle), area, answer, confidence, wrong)
 
 
