@@ -113,6 +113,22 @@ class Scan:
 
 
 @dataclass(frozen=True)
+class Table:
+    """The puzzle embedding of a run on the task arc, a row for each augmentation of a task.
+
+    Trained by SignSGD with the peers' rate and decay; the schedule's factor holds for it too.
+    """
+
+    augmentations: int = 0  # rows of a task, the first of them unchanged; 0: there is no table
+    rate: float = 0.01
+    weight_decay: float = 0.1
+
+    def __post_init__(self) -> None:
+        _require_range(self, ("augmentations",), 0, 2**20, "table.")
+        _require_range(self, ("rate", "weight_decay"), 0.0, math.inf, "table.")
+
+
+@dataclass(frozen=True)
 class TrainSettings:
     """One training run. Units: rates per step, progress in 0..1, noise in units of the state."""
 
@@ -128,6 +144,8 @@ class TrainSettings:
     shuffles: int = 1000  # puzzles made of each where augment is "fixed", "moved" or "fresh"
     window: Window = field(default_factory=Window)
     hints: Hints = field(default_factory=Hints)
+    hold_out: float = 0.0  # share of ARC tasks that keep a demonstration for validation
+    table: Table = field(default_factory=Table)
 
     optimiser: str = "muon"
     rate: float = 0.02
@@ -166,7 +184,7 @@ class TrainSettings:
         _require_range(self, counts, 1, MOST)
         _require_range(self, ("newton_schulz",), 1, 99)
         _require_range(self, ("seed",), 0, 2**63 - 1)
-        shares = ("label_smoothing", "halt_exploration", "ema", "momentum")
+        shares = ("label_smoothing", "halt_exploration", "ema", "momentum", "hold_out")
         _require_range(self, shares, 0.0, 1.0)
         not_negative = (
             "rate", "weight_decay", "head_rate", "head_weight_decay", "clip", "initial_scale",
@@ -182,6 +200,11 @@ class TrainSettings:
             raise SettingsError(
                 "window.side must be 0, or at most the maze's for a model with attention, rotary "
                 f"positions and augment 'moved', got {self.window.side}"
+            )
+        if bool(self.table.augmentations) != bool(self.model.id_cells):
+            raise SettingsError(
+                "table.augmentations and model.id_cells must both be above 0 or both 0, got "
+                f"{self.table.augmentations} and {self.model.id_cells}"
             )
         sizes("trm", asdict(self.model))  # checks their upper limits
 
