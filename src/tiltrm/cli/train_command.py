@@ -126,9 +126,7 @@ def _folder(arguments: argparse.Namespace) -> Path:
     return out or Path("runs") / f"{arguments.task}-{Path(arguments.preset).stem}"
 
 
-def _trainer(
-    arguments: argparse.Namespace, settings: TrainSettings, data: TrainingData
-) -> Trainer:
+def _trainer(arguments: argparse.Namespace, settings: TrainSettings, data: TrainingData) -> Trainer:
     return Trainer(
         settings, data.train, data.val, _folder(arguments), device=arguments.device,
         tensorboard=arguments.tensorboard, command=("tiltrm", *sys.argv[1:]),

@@ -118,7 +118,9 @@ def _write(model: Model, target: Path, card: str, dtype: torch.dtype | None) -> 
         (draft / CARD).write_text(text, encoding="utf-8")
         (draft / CONFIG).write_text(_text(manifest), encoding="utf-8")
         if target.exists():
-            for name in {CALIBRATION, TUNED, PUZZLES, NAMES} - {*files}:  # of weights that are replaced
+            for name in {CALIBRATION, TUNED, PUZZLES, NAMES} - {
+                *files
+            }:  # of weights that are replaced
                 (target / name).unlink(missing_ok=True)
             for name in files:
                 os.replace(draft / name, target / name)

@@ -126,9 +126,7 @@ class Learner:
         if self.graph_step is not None:
             return self.graph_step(before, depth, add_noise)
         with torch.autocast(self.device.type, self.dtype, enabled=self.dtype != torch.float32):
-            result = supervise(
-                self.view, before, depth, add_noise, self.settings, self.dtype, rows
-            )
+            result = supervise(self.view, before, depth, add_noise, self.settings, self.dtype, rows)
         loss = result.loss.mean()
         loss.backward()
         return result, loss.detach()

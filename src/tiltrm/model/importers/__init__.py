@@ -65,7 +65,9 @@ def import_checkpoint(
     model.task = task_of(sizes.cells, sizes.vocabulary)
     model.import_notes = notes
     if rows > 1:
-        fixed = "0 (the blank one) is used unless --puzzle-id, or puzzle_id= in Python, names another"
+        fixed = (
+            "0 (the blank one) is used unless --puzzle-id, or puzzle_id= in Python, names another"
+        )
         told = f"the last {sizes.id_cells} cells of a puzzle hold its id"
         notes.append(f"{rows:,} puzzle ids; {told if sizes.id_cells else fixed}")
         model.puzzle_table = tensors["prefix"] if sizes.puzzles == 1 else None
