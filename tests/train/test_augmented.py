@@ -31,7 +31,7 @@ def test_every_row_is_a_demonstration_under_the_augmentation_of_its_id() -> None
 
 def test_tasks_ids_demonstrations_and_places_are_drawn_evenly() -> None:
     count = 6000
-    data, questions, _ = drawn(count)
+    _, questions, _ = drawn(count)
     numbers = ARC.task_numbers(questions)
     shares = torch.bincount(numbers, minlength=31)[1:] / count
     assert shares.min() > 1 / 30 - 5 * (1 / 30 / count) ** 0.5

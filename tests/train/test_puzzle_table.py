@@ -1,4 +1,4 @@
-"""The table of puzzle ids: SignSGD as written, sparse as dense, and a resume that changes nothing."""
+"""The table of puzzle ids: SignSGD as written, sparse as dense, a resume that changes nothing."""
 
 import json
 from pathlib import Path
@@ -142,7 +142,7 @@ def test_resume_equals_no_interruption(tmp_path: Path, monkeypatch: pytest.Monke
     ours, theirs = toys.numbers(whole.learner), toys.numbers(resumed.learner)
     assert [name for name in ours if not torch.equal(ours[name], theirs[name])] == []
     other = arc_toys.trainer(tmp_path / "cut", arc_toys.table_settings(augmentations=2))
-    with pytest.raises(DataError, match="of another model or optimiser .*puzzle embedding"):
+    with pytest.raises(DataError, match=r"of another model or optimiser .*puzzle embedding"):
         other.resume()
 
 
@@ -168,7 +168,7 @@ def test_the_saved_model_reads_its_table_and_names(tmp_path: Path) -> None:
 def test_a_table_needs_id_cells() -> None:
     with pytest.raises(SettingsError, match="must both be above 0 or both 0, got 2 and 0"):
         arc_toys.settings(table={"augmentations": 2})
-    with pytest.raises(SettingsError, match="augment 'endless' .* got sudoku4"):
+    with pytest.raises(SettingsError, match=r"augment 'endless' .* got sudoku4"):
         toys.trainer(
             Path("none"),
             table={"augmentations": 2},

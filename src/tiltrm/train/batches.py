@@ -58,7 +58,8 @@ def training_set(
         made = [_require_maze(task, settings).fresh(count, generator)]
     else:
         made = [(questions, labels)]
-    return TrainingSet(task, *(torch.cat(part) for part in zip(*made, strict=True)))
+    questions, labels = (torch.cat(part) for part in zip(*made, strict=True))
+    return TrainingSet(task, questions, labels)
 
 
 def _with_ids(
@@ -71,8 +72,8 @@ def _with_ids(
         )
     moves = settings.augment == "endless"
     augmented = AugmentedDemonstrations(puzzles, names, device, translate=moves)
-    shown = (puzzles.questions[:1].to(device), puzzles.labels()[:1].to(device))
-    return TrainingSet(puzzles.task, *shown, augmented)
+    questions, labels = puzzles.questions[:1].to(device), puzzles.labels()[:1].to(device)
+    return TrainingSet(puzzles.task, questions, labels, augmented)
 
 
 def _require_maze(task: Task, settings: TrainSettings) -> Maze:

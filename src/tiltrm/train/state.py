@@ -1,8 +1,9 @@
 """The training state on disk: small, complete or absent, and exact on resume.
 
 Weights are stored as float32. Momenta and the distance of the average from the weights are
-stored in 8 bits with a scale per row, a puzzle embedding in float16. Saving rounds the tensors in memory to the stored numbers,
-so that a resumed run and an uninterrupted one go on from the same numbers.
+stored in 8 bits with a scale per row, a puzzle embedding in float16. Saving rounds the tensors in
+memory to the stored numbers, so that a resumed run and an uninterrupted one go on from the same
+numbers.
 Proved by tests/train/test_resume.py.
 """
 
