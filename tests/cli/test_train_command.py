@@ -48,7 +48,7 @@ def test_the_help_names_every_preset(capsys: pytest.CaptureFixture[str]) -> None
         main(["train", "--help"])
     words = " ".join(capsys.readouterr().out.split())
     folder = resources.files("tiltrm.train") / "presets"
-    presets = {file.name.removesuffix(".toml").partition("-")[2] for file in folder.iterdir()}
+    presets = {file.name.removesuffix(".toml").rpartition("-")[2] for file in folder.iterdir()}
     listed = re.search(r"--preset PRESET ([^.]*TOML file)", words)
     assert listed is not None
     assert presets <= set(re.findall(r"\w+", listed[1]))

@@ -1,5 +1,7 @@
 """Batches of ARC demonstrations with ids: every row is what its id's name says."""
 
+from dataclasses import replace
+
 import torch
 
 from tiltrm.tasks.arc import ARC
@@ -46,6 +48,23 @@ def test_without_translation_grids_stay_in_the_corner() -> None:
     _, questions, labels = drawn(50, translate=False)
     assert bool((questions[:, 0] > 1).all())
     assert bool((labels[:, 0] > 1).all())
+
+
+def test_a_window_shows_what_fits_in_it() -> None:
+    large = tuple(tuple([1] * 9) for _ in range(9))
+    tasks = arc_toys.tasks(3)
+    tasks[1] = replace(tasks[1], demonstrations=((large, large), *tasks[1].demonstrations))
+    tasks[2] = replace(tasks[2], demonstrations=((tasks[2].tests[0], large),) * 3)
+    data = read_demonstrations(ARC, tasks, arc_toys.table_settings())
+    made = AugmentedDemonstrations(data.train, data.names, CPU, translate=True, side=8)
+    questions, labels = made.draw(300, torch.Generator().manual_seed(0))
+    assert questions.shape == labels.shape == (300, 68)
+    whole = torch.zeros(300, 30, 30, dtype=torch.uint8)
+    whole[:, :8, :8] = questions[:, :64].view(300, 8, 8)
+    assert bool(((whole > 1).sum((1, 2)) == 25).all())
+    assert bool((whole[:, 7] > 1).any())
+    numbers = ARC.task_numbers(torch.cat((whole.flatten(1), questions[:, 64:]), 1))
+    assert set(((numbers - 1) // 3).tolist()) == {0, 1}
 
 
 def test_a_batch_is_a_function_of_its_seed() -> None:

@@ -174,3 +174,17 @@ def test_a_table_needs_id_cells() -> None:
             table={"augmentations": 2},
             model=toys.TINY["model"] | {"id_cells": 1, "cells": 15},
         )
+
+
+def test_windows_and_whole_boards_share_the_table(tmp_path: Path) -> None:
+    """A run that begins on windows of 8 x 8 goes on with whole boards, with the same rows."""
+    settings = arc_toys.table_settings(steps=4, window={"side": 8, "until": 0.5})
+    run = arc_toys.trainer(tmp_path, settings)
+    assert run.learner.carry.questions.shape[1] == 68
+    toys.advance(run, 2)
+    seen = run.learner.table.weights.clone()
+    assert seen.abs().sum() > 0
+    toys.advance(run, 2)
+    assert run.learner.carry.questions.shape[1] == 904
+    assert run.learner.model.puzzle_table is run.learner.table.weights
+    assert not torch.equal(run.learner.table.weights, seen)

@@ -30,11 +30,16 @@ UNMOVED = 0.3  # share of the rows with their grids in the upper left corner, as
 
 
 class AugmentedDemonstrations:
-    """The demonstrations of `puzzles` and the augmentations that `names`, by puzzle id, list."""
+    """The demonstrations of `puzzles` and the augmentations that `names`, by puzzle id, list.
+
+    side: of the board's upper left part that batches show; larger demonstrations are left out.
+    """
 
     def __init__(
-        self, puzzles: Puzzles, names: Sequence[str], device: torch.device, *, translate: bool
-    ) -> None:
+        self, puzzles: Puzzles, names: Sequence[str], device: torch.device, *, translate: bool,
+        side: int = SIDE,
+    ) -> None:  # fmt: skip
+        puzzles = _fitting(puzzles, side)
         listed = by_task(names)
         tasks = list(dict.fromkeys(puzzles.sources or ()))
         missing = [name for name in tasks if name not in listed]
@@ -42,7 +47,7 @@ class AugmentedDemonstrations:
             raise SettingsError(
                 f"expected demonstrations of tasks with puzzle ids, got {missing[:1] or 'none'}"
             )
-        self.translate = translate
+        self.translate, self.side = translate, side
         boards = (puzzles.questions[:, :BOARD], puzzles.labels()[:, :BOARD])
         self.boards = [_colours_only(board.to(device)) for board in boards]
         place = {name: number for number, name in enumerate(tasks)}
@@ -71,23 +76,34 @@ class AugmentedDemonstrations:
         boards = [self._augmented(board[pair], number) for board in self.boards]
         boxes = [colour_box(board) for board in boards]
         room = [
-            SIDE + 1 - torch.maximum(*sizes)
+            self.side + 1 - torch.maximum(*sizes)
             for sizes in zip(*((box.height, box.width) for box in boxes), strict=True)
         ]
         free = (shares[2] >= UNMOVED) & self.translate
         corner = [_pick(share, each) * free for share, each in zip(shares[3:], room, strict=True)]
         question, answer = (
-            moved(board, box, *corner) for board, box in zip(boards, boxes, strict=True)
+            self._shown(moved(board, box, *corner))
+            for board, box in zip(boards, boxes, strict=True)
         )
         places = BASE ** torch.arange(ID_CELLS - 1, -1, -1, device=device)
         digits = (number[:, None] // places % BASE).to(torch.uint8)
         labels = torch.cat((answer, torch.full_like(digits, PAD)), 1)
         return torch.cat((question, digits), 1), labels
 
+    def _shown(self, board: Tensor) -> Tensor:
+        return board.unflatten(-1, (SIDE, SIDE))[:, : self.side, : self.side].flatten(1)
+
     def _augmented(self, board: Tensor, number: Tensor) -> Tensor:
         """Boards (row, 900) of colours, recoloured and turned as the ids (row,) say."""
         renamed = self.renames[number].gather(1, board.long())
         return renamed.gather(1, self.sources[self.turns[number]])
+
+
+def _fitting(puzzles: Puzzles, side: int) -> Puzzles:
+    """The puzzles whose grids have at most `side` rows and columns."""
+    boxes = [colour_box(each[:, :BOARD]) for each in (puzzles.questions, puzzles.labels())]
+    fits = [torch.maximum(box.height, box.width) <= side for box in boxes]
+    return puzzles.take((fits[0] & fits[1]).nonzero().flatten())
 
 
 def _colours_only(board: Tensor) -> Tensor:

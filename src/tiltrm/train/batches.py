@@ -43,7 +43,7 @@ def training_set(
     names: by puzzle id, if each augmentation has its own (`settings.table`).
     """
     if settings.table.augmentations:
-        return _with_ids(puzzles, settings, device, names)
+        return _with_ids(puzzles, settings, device, window, names)
     task, generator = puzzles.task, Generator(device).manual_seed(settings.seed)
     questions, labels = puzzles.questions.to(device), puzzles.labels().to(device)
     if settings.augment in ("fixed", "moved"):
@@ -63,16 +63,18 @@ def training_set(
 
 
 def _with_ids(
-    puzzles: Puzzles, settings: TrainSettings, device: torch.device, names: Sequence[str] | None
-) -> TrainingSet:
+    puzzles: Puzzles, settings: TrainSettings, device: torch.device, window: int,
+    names: Sequence[str] | None,
+) -> TrainingSet:  # fmt: skip
     if names is None or settings.augment not in ("none", "endless"):
         raise SettingsError(
             "table.augmentations is for ARC tasks with augment 'endless' (moved grids) or 'none', "
             f"got {puzzles.task.name} with {settings.augment!r}; set table.augmentations to 0"
         )
     moves = settings.augment == "endless"
-    augmented = AugmentedDemonstrations(puzzles, names, device, translate=moves)
-    questions, labels = puzzles.questions[:1].to(device), puzzles.labels()[:1].to(device)
+    side = window or puzzles.task.side
+    augmented = AugmentedDemonstrations(puzzles, names, device, translate=moves, side=side)
+    questions, labels = augmented.draw(1, Generator(device).manual_seed(settings.seed))
     return TrainingSet(puzzles.task, questions, labels, augmented)
 
 

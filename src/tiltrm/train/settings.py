@@ -80,11 +80,12 @@ class Hints:
 class Window:
     """The first part of a run on mazes trains on square windows cut out of them, which cost less.
 
-    Every cell keeps the rotary angle that it has in the whole maze, so the weights carry over.
+    Every cell keeps the rotary angle that it has in the whole maze, so the weights carry over. On
+    ARC a window is the upper left part of the board, with grids that fit in it.
     """
 
     side: int = 0  # cells; 0 turns windows off
-    until: float = 0.1  # progress at which training changes to whole mazes
+    until: float = 0.1  # progress at which training changes to whole puzzles
 
     def __post_init__(self) -> None:
         _require_range(self, ("side",), 0, MOST, "window.")
@@ -198,8 +199,8 @@ class TrainSettings:
             raise SettingsError(f"hints.most must be 0 for {self.task}: its answers are no clues")
         if self.window.side and not self._supports_windows():
             raise SettingsError(
-                "window.side must be 0, or at most the maze's for a model with attention, rotary "
-                f"positions and augment 'moved', got {self.window.side}"
+                "window.side must be 0, or at most the grid's for a model with attention, rotary "
+                f"positions, and augment 'moved' or a table, got {self.window.side}"
             )
         if bool(self.table.augmentations) != bool(self.model.id_cells):
             raise SettingsError(
@@ -211,7 +212,8 @@ class TrainSettings:
     def _supports_windows(self) -> bool:
         model = self.model
         by_angle = model.rotary and not (model.token_mixing or model.learned_positions)
-        return by_angle and self.augment == "moved" and 2 <= self.window.side**2 <= model.cells
+        moves = self.augment == "moved" or self.table.augmentations > 0
+        return by_angle and moves and 2 <= self.window.side**2 <= model.cells
 
 
 def load_preset(task: str, name: str) -> TrainSettings:
@@ -241,7 +243,7 @@ def _preset_text(task: str, name: str) -> str:
     for owner in (task, ANY_TASK):
         if f"{owner}-{name}" in known:
             return (folder / f"{owner}-{name}.toml").read_text("utf-8")
-    pairs = (each.partition("-")[::2] for each in known)
+    pairs = (each.rpartition("-")[::2] for each in known)  # a task may have a hyphen itself
     fitting = [preset for owner, preset in pairs if owner in (task, ANY_TASK)]
     raise SettingsError(
         f"no preset {name!r} for {task}; expected one of {', '.join(fitting)}, or a file that "
