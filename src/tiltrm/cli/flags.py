@@ -8,7 +8,7 @@ from tiltrm.settings import EVALUATED, METHODS, TABLE
 
 TASKS = (
     "sudoku, maze, maze-unique, lightup, nurikabe, heyawake, tapa, pencil (all types of "
-    "addresses), sudoku4, or one's own as FILE.py:NAME"
+    "addresses), mini-arc, arc, sudoku4, or one's own as FILE.py:NAME"
 )
 RAY = (
     "spread the work over a Ray cluster: HOST:PORT, auto for the one here, local for a new one "
@@ -22,6 +22,7 @@ DIAGNOSIS_PARTICLES, DIAGNOSIS_STEPS = 6, 9
 THRESHOLD_STEPS = 24
 GUIDE_MINUTES, GUIDE_HELD_OUT, GUIDE_PARTICLES, GUIDE_STEPS = 5.0, 64, 16, 48
 PRECISIONS = ("float32", "float16", "int8")
+RANKINGS = ("weighted", "votes")
 
 
 def add_solve(parser: argparse.ArgumentParser) -> None:
@@ -34,7 +35,8 @@ def add_solve(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
     add("puzzles", nargs="*", metavar="PUZZLE", help="81 cells, . for a blank, or an address of "
         "puzz.link; without one, an extreme sample")  # fmt: skip
-    add("--file", metavar="F", help="text or CSV file of puzzles; - is standard input")
+    add("--file", metavar="F", help="text or CSV file of puzzles, or ARC tasks in JSON; - is "
+        "standard input")  # fmt: skip
     _add_max_bytes(parser)
     add("--model", metavar="M", help="bundled name, folder or checkpoint (sudoku-extreme, or that "
         "of the task or of the addresses)")  # fmt: skip
@@ -55,6 +57,16 @@ def add_solve(parser: argparse.ArgumentParser) -> None:
     add("--html", metavar="FILE", help="write a replay of the run as one page (one puzzle)")
     add("--watch", action="store_true", help="show the cloud while it runs (one puzzle)")
     add("--no-color", action="store_true", help="no colours; the variable NO_COLOR does the same")
+    arc = parser.add_argument_group("ARC tasks")
+    arc.add_argument("--augmentations", type=int, metavar="N", help="questions for each test "
+                     "input, turned and recoloured, that vote for its answer (1)")  # fmt: skip
+    arc.add_argument("--translate", action="store_true", help="move the grids of augmented "
+                     "questions on their board, too (arc)")  # fmt: skip
+    arc.add_argument("--ranking", choices=RANKINGS, help="weighted: by the weight of particles and "
+                     "the confidence of searches. votes: by particles, then by their mean halt "
+                     "probability, as TinyRecursiveModels does (weighted)")  # fmt: skip
+    arc.add_argument("--submission", type=Path, metavar="FILE", help="write two attempts for each "
+                     "test input as Kaggle takes them")  # fmt: skip
 
 
 def add_import(parser: argparse.ArgumentParser) -> None:

@@ -68,6 +68,8 @@ def summary(record: PuzzleRecord) -> str:
 def _verdict(record: PuzzleRecord) -> str:
     if record.abstained:
         return f"abstained{COUNTED.get(record.solutions, '')}"
+    if record.solved_by_rules is None:
+        return "an answer, which no rules can check"
     if record.solved_by_rules:
         return "valid solution" + (", one of several" if record.solutions == 2 else "")
     return "no valid solution found: the answer breaks a rule"

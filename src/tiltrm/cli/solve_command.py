@@ -5,7 +5,7 @@ import os
 import shutil
 import sys
 import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
 from itertools import islice
 from pathlib import Path
@@ -13,32 +13,29 @@ from typing import Any
 
 import torch
 
-from tiltrm.cli.flags import given_settings
-from tiltrm.cli.forecast import CERTAINLY_SHORT, PROBED, say_if_long, seconds_per_evaluation
+from tiltrm.cli.arc_solving import refuse_arc_flags, run_arc
 from tiltrm.cli.notes import say_guide_notes
 from tiltrm.cli.progress import Bar
+from tiltrm.cli.search_settings import OF_SEARCH, say_if_search_is_long, search_settings
 from tiltrm.cli.show import Printer, exit_code
 from tiltrm.cli.watch import LiveCloud
 from tiltrm.data import read_lines
+from tiltrm.data.arc_files import is_arc_file
 from tiltrm.data.guess import LOOK_AT, by_addresses
 from tiltrm.data.streams import MAX_BYTES, BoundedStream
 from tiltrm.data.text_files import lines
 from tiltrm.device import choose
 from tiltrm.errors import DataError, SettingsError
 from tiltrm.model import load
-from tiltrm.model.base import evaluations_per_step
 from tiltrm.model.build import Model
-from tiltrm.settings import METHODS, TABLE, check_settings
-from tiltrm.solving import build_search, solve_texts, task_of
-from tiltrm.solving.call import check_abstain, risk_rung
-from tiltrm.solving.risk import check_risk
+from tiltrm.solving import solve_texts, task_of
+from tiltrm.solving.call import risk_rung
 from tiltrm.tasks import SUDOKU, Task
 from tiltrm.tasks.registry import defaults_of
 
 # AI Escargot (Arto Inkala, 2006): one trajectory does not solve it, a cloud of two does.
 SAMPLE = "1....7.9..3..2...8..96..5....53..9...1..8...26....4...3......1..4......7..7...3.."
 BATCH = {"cpu": 64, "cuda": 4096}  # puzzles solved together; a result does not depend on it
-OF_SEARCH = {"method", "tuned", *TABLE}  # arguments of `solve_texts` that decide the search
 STDIN, STDIN_NAME = "-", "standard input"
 
 
@@ -46,12 +43,15 @@ def run(arguments: argparse.Namespace) -> int:
     """Solve, print as it goes, and return the exit code."""
     device = choose(arguments.device)
     with _puzzle_file(arguments) as file:
+        if file is not None and is_arc_file(file):
+            return run_arc(arguments, device, file)
+        refuse_arc_flags(arguments)
         model, task = _open(arguments, device, file)
         texts = _texts(arguments, task, file)
     _check_outputs(arguments, len(texts))
     show = Printer(task, as_json=arguments.json, colour=not arguments.no_color)
     live = LiveCloud(task, model, colour=show.colour) if arguments.watch else None
-    settings = _settings(arguments)
+    settings = search_settings(arguments)
     say_guide_notes("solve", [settings.get("guide")], model)
     if arguments.risk is not None:
         own = {name: value for name, value in settings.items() if name in OF_SEARCH}
@@ -61,7 +61,7 @@ def run(arguments: argparse.Namespace) -> int:
         from tiltrm.serve.recording import Recording
 
         recording = Recording(model, task, settings, arguments.model)
-    _forecast(model, task, len(texts), settings)
+    say_if_search_is_long(model, task, len(texts), settings)
     size = BATCH[device.type]
     code = 0
     with Bar("solving", len(texts)) as bar, live or nullcontext():
@@ -89,19 +89,6 @@ def run(arguments: argparse.Namespace) -> int:
                     recording.write(record, Path(arguments.html))
     _afterwards(arguments, task, wrote=recording is not None)
     return code
-
-
-def _forecast(model: Model, task: Task, puzzles: int, settings: Mapping[str, Any]) -> None:
-    """Say to stderr what a long run may cost at most; nothing decides an unsolvable puzzle."""
-    search = build_search(model, task, **{n: v for n, v in settings.items() if n in OF_SEARCH})
-    steps = sum(stage.particles * stage.outer_steps for stage in search.plan.stages)
-    most = puzzles * steps * evaluations_per_step(model)
-    if most < CERTAINLY_SHORT:
-        return
-    sample = torch.zeros(min(puzzles, PROBED), task.cells, dtype=torch.uint8)
-    seconds = min(most * seconds_per_evaluation(model, sample), puzzles * search.seconds)
-    advice = "" if "seconds" in settings else "--seconds T limits each puzzle"
-    say_if_long("solve", f"{most:,} evaluations at most", seconds, advice)
 
 
 def _open(
@@ -149,23 +136,6 @@ def _afterwards(arguments: argparse.Namespace, task: Task, *, wrote: bool) -> No
         print(f"wrote {arguments.html}")
     if not (arguments.puzzles or arguments.file):
         print(f"yours: tiltrm solve PUZZLE ({task.cells} cells) or --file F; more in --help")
-
-
-def _settings(arguments: argparse.Namespace) -> dict[str, Any]:
-    """The settings that were given, checked before anything runs."""
-    own = given_settings(arguments)
-    if arguments.method in METHODS:  # `solve` names the methods otherwise
-        own = check_settings(arguments.method, own)
-    check_abstain(arguments.abstain)
-    if arguments.risk is not None:
-        check_risk(arguments.risk)
-    found = {"method": arguments.method, "seed": arguments.seed, **own}
-    optional = {"abstain": arguments.abstain, "risk": arguments.risk}
-    return (
-        found
-        | {n: v for n, v in optional.items() if v is not None}
-        | ({"tuned": False} if arguments.untuned else {})
-    )
 
 
 def _texts(arguments: argparse.Namespace, task: Task, file: Path | None) -> list[str]:

@@ -70,7 +70,7 @@ def _json_files(folder: Path) -> list[Path]:
 
 
 def _tasks_of_file(path: Path, max_bytes: int | None) -> list[ArcTask]:
-    found = _load(path, max_bytes)
+    found = load_json(path, max_bytes)
     stem = path.name
     for suffix in reversed(SUFFIXES):
         stem = stem.removesuffix(suffix)
@@ -87,7 +87,8 @@ def _tasks_of_file(path: Path, max_bytes: int | None) -> list[ArcTask]:
         raise DataError(f"{path}: {error}") from error
 
 
-def _load(path: Path, max_bytes: int | None) -> dict[str, Any]:
+def load_json(path: Path, max_bytes: int | None = None) -> dict[str, Any]:
+    """The object in a JSON file of bounded size, plain or gzip; DataError if there is none."""
     try:
         with open_bounded(path, max_bytes) as stream:
             content = stream.read()
@@ -143,7 +144,7 @@ def _with_solutions(tasks: list[ArcTask], path: Path, max_bytes: int | None) -> 
     beside = path.with_name(path.name.replace(CHALLENGES, SOLUTIONS))
     if CHALLENGES not in path.name or not beside.is_file():
         return tasks
-    found = _load(beside, max_bytes)
+    found = load_json(beside, max_bytes)
     return [replace(task, outputs=_solution(task, found.get(task.name), beside)) for task in tasks]
 
 

@@ -23,6 +23,7 @@ from tiltrm.explore.weights import normalise
 from tiltrm.model.base import RecursiveModel
 from tiltrm.statistics import won_pairs
 from tiltrm.tasks.base import Task
+from tiltrm.tasks.published import has_rules
 
 
 class CloudRecord(NamedTuple):
@@ -127,7 +128,7 @@ class CloudStatistics:
         same = (record.answers[:, -1, 1:] == quiet[:, -1, None]).all(-1).double().mean(-1)
         won = pairs = checked = torch.zeros(len(tokens)).double()
         any_valid = borrowed = torch.zeros(len(tokens), dtype=torch.bool)
-        if self.task is not None:
+        if self.task is not None and has_rules(self.task):
             valid = self.task.violations(tokens[:, None], record.answers[:, -1]) == 0
             won, pairs = won_pairs(score[:, -1, 1:], valid[:, 1:])
             checked, any_valid = torch.ones(len(tokens)), valid.any(-1)

@@ -15,7 +15,7 @@ from tiltrm.explore.keys import derive
 from tiltrm.explore.step import Tilt, final_candidates
 from tiltrm.tasks import Maze, Task
 from tiltrm.tasks.base import exactly_right
-from tiltrm.tasks.published import labels_on_board
+from tiltrm.tasks.published import keeps_rules, labels_on_board
 
 Columns = Mapping[str, Tensor | Sequence[Any] | None]
 
@@ -114,7 +114,7 @@ def _by_rules(task: Task, tokens: Tensor, answers: Tensor) -> tuple[Tensor | Non
     if isinstance(task, Maze):
         judged = task.judge(tokens, answers, answers)
         return judged.shortest_valid, judged.valid
-    return None, task.is_solved(tokens, answers)
+    return None, keeps_rules(task, tokens, answers)
 
 
 class ByStep:

@@ -39,6 +39,7 @@ from tiltrm.model.puzzle_rows import with_puzzle
 from tiltrm.settings import AGREE_AMONG, AGREE_SHARE, HALT_ABOVE
 from tiltrm.solving import parse_guide, plan_views, stopping_rules
 from tiltrm.solving.methods import FIXED, path_values
+from tiltrm.solving.tidy import with_tidy_answers
 from tiltrm.tasks import Symmetry, Task
 from tiltrm.tasks.published import on_board
 
@@ -217,6 +218,7 @@ METHODS: dict[str, Method] = {
 
 def evaluate_method(method: str, case: Case) -> Columns:
     """The columns of a shard: the method's answers, measured."""
-    case = case._replace(model=with_puzzle(case.model, case.settings.get("puzzle_id")))
+    model = with_puzzle(case.model, case.settings.get("puzzle_id"))
+    case = case._replace(model=with_tidy_answers(model, case.task))
     found = METHODS[method](case)
     return columns(found, case.judge, case.keys, case.device)

@@ -11,7 +11,7 @@ from tiltrm.diagnose import diagnose
 from tiltrm.errors import CheckpointError
 from tiltrm.evaluate.job import DIAGNOSE, Job
 from tiltrm.evaluate.measure import Columns
-from tiltrm.evaluate.options import PLANNED, plan_of
+from tiltrm.evaluate.options import PLANNED, RULES, plan_of
 from tiltrm.evaluate.peers import Case, evaluate_method
 from tiltrm.evaluate.store import Store
 from tiltrm.evaluate.target import fingerprint, read_for
@@ -26,6 +26,7 @@ from tiltrm.solving import parse_guide, plan_views
 from tiltrm.solving.methods import path_values
 from tiltrm.tasks import by_name
 from tiltrm.tasks.base import views
+from tiltrm.tasks.published import require_rules
 
 Progress = Callable[[float, int], None]  # (jobs done, of); the one that runs counts in part
 
@@ -91,6 +92,8 @@ def check(job: Job, model: RecursiveModel) -> None:
         views(task, options["copies"], job.seed)
     if options.get("shortest_visited"):
         path_values(task)
+    if job.method == RULES:
+        require_rules(task, f"the method {RULES}")
     if job.method in PLANNED:
         plan_views(plan_of(options), task, model, torch.device("cpu"))
 

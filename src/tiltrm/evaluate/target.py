@@ -15,7 +15,7 @@ from tiltrm.model import load
 from tiltrm.model.build import Model, kind_of
 from tiltrm.solving import task_of
 from tiltrm.tasks import Maze, by_name
-from tiltrm.tasks.published import has_types, type_of
+from tiltrm.tasks.published import has_rules, has_types, type_of
 from tiltrm.tasks.registry import source_of
 
 HEX = 16  # digits kept of a fingerprint
@@ -49,8 +49,8 @@ def eval_target(model: str, data: str, split: str, task: str | None = None) -> E
     puzzles = read(data, own, skip_sizes=True)
     if not len(puzzles):
         raise DataError(f"{data}: expected at least one puzzle, got none")
-    if isinstance(own, Maze):
-        puzzles.labels()  # DataError: a valid path may be a detour
+    if isinstance(own, Maze) or not has_rules(own):
+        puzzles.labels()  # DataError: a valid path may be a detour, an ARC answer any grid
     return EvalTarget(
         model, fingerprint(loaded, own.name), own.name, data, split, checksum(puzzles),
         len(puzzles), puzzles.answers is not None, puzzles.skipped, _types(puzzles),

@@ -11,7 +11,7 @@ from tiltrm.checks import require_whole
 from tiltrm.explore.bank import Bank
 from tiltrm.explore.batching import in_groups
 from tiltrm.explore.keys import derive, puzzle_keys
-from tiltrm.model.base import RecursiveModel, State
+from tiltrm.model.base import RecursiveModel, State, model_info
 from tiltrm.tasks.base import Symmetry
 
 
@@ -109,6 +109,9 @@ class Context:
         """Answers (puzzle, particle, cell), and whether their logits are finite."""
         found = in_groups(self._tokens, state.answer)
         tokens, finite, views = found[..., :-1], found[..., -1].bool(), self.problem.views
+        tidy = model_info(self.model).tidy_answers
+        if tidy is not None:
+            tokens = tidy(tokens)
         if views is not None:
             tokens = views.undo(tokens.transpose(0, 1)).transpose(0, 1)
         return tokens, finite

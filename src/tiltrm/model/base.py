@@ -1,6 +1,6 @@
 """The contract between models and the explorer: six functions, four sizes, optional knowledge."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple, Protocol
 
 from torch import Tensor
@@ -66,6 +66,7 @@ class ModelInfo(NamedTuple):
     import_notes: Sequence[str] = ()  # assumptions of the importer
     calibration: Mapping[str, Any] | None = None  # content of calibration.json beside the weights
     tuned: Mapping[str, Any] | None = None  # content of tuned.json beside the weights
+    tidy_answers: Callable[[Tensor], Tensor] | None = None  # (..., cell) -> one form of equal ones
     id_cells: int = 0  # the last cells of a question, if they hold its puzzle id, a byte each
 
 

@@ -21,7 +21,7 @@ from tiltrm.explore.search import StagedSearch, adaptive_search
 from tiltrm.model.base import RecursiveModel, evaluations_per_step
 from tiltrm.solving import PuzzleRecord, stopping_rules
 from tiltrm.tasks import Task
-from tiltrm.tasks.published import has_types, on_board, type_of
+from tiltrm.tasks.published import has_rules, has_types, on_board, type_of
 from tiltrm.tasks.registry import TaskSource, source_of
 
 DIGITS = 4
@@ -45,7 +45,7 @@ def start(
     text = task.decode(puzzle)
     typed = {**settings, "untuned": not tuned}
     inside = on_board(task, puzzle)
-    rows = inside.view(task.side, task.side)
+    rows = inside[: task.side**2].view(task.side, task.side)  # a header may follow
     return {
         "puzzle": text,
         "task": task.name,
@@ -148,7 +148,7 @@ def baseline(task: Task, puzzle: Tensor, solution: SearchResult, row: int = 0) -
     """The `baseline` event: the deterministic run."""
     answer = solution.answers[row]
     return {
-        "solved": bool(task.is_solved(puzzle, answer)),
+        "solved": bool(task.is_solved(puzzle, answer)) if has_rules(task) else None,
         "outer_steps": int(solution.outer_steps[row]),
         "evaluations": int(solution.evaluations[row]),
         "tokens": answer[on_board(task, puzzle)].tolist(),

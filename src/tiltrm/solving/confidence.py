@@ -21,6 +21,7 @@ from tiltrm.explore.search import NOT_DECIDED, StateConfidence
 from tiltrm.model.base import RecursiveModel, model_info
 from tiltrm.solving.risk import Rung, ladder, trust
 from tiltrm.tasks import Task
+from tiltrm.tasks.published import keeps_rules
 
 FEWEST = 50  # puzzles; of fewer, no calibration is fitted
 SMALLEST_BIN, BINS = 20, 40  # puzzles in a bin before bins are pooled; bins at most
@@ -244,7 +245,7 @@ def state_confidence(
         if task is None:
             valid = torch.ones(len(tokens), dtype=torch.bool)
         else:
-            valid = task.is_solved(tokens, columns["answers"])
+            valid = keeps_rules(task, tokens, columns["answers"])
         confidence = columns["confidence"]
         if settings is None:
             return confidence.masked_fill(~valid, 0.0)

@@ -48,7 +48,9 @@ from tiltrm.settings import (
 from tiltrm.solving.confidence import state_confidence
 from tiltrm.solving.guide_folder import learned_terms, named_guide
 from tiltrm.solving.plans import Views, default_plan, plan_views, resized_plan, tuned_plan
+from tiltrm.solving.tidy import with_tidy_answers
 from tiltrm.tasks import Maze, Task, by_name
+from tiltrm.tasks.published import require_rules
 from tiltrm.tasks.registry import defaults_of
 
 GUIDED = Exploration(on_degenerate="abstain", entropy_every=0)
@@ -135,6 +137,8 @@ def adaptive_plan(
     if "rules" not in stopping and "halt_above" not in stopping:
         stopping["rules"] = defaults_of(known).rules if found is None else found.rules
         stopping["halt_above"] = None if found is None else found.halt_above
+    if stopping.get("rules"):
+        require_rules(task_of(model, known), "stopping at a valid solution (rules)")
     plan = resized_plan(default_plan(known) if found is None else found.plan, checked)
     if stopping.get("shortest_visited"):
         plan = replace(plan, symmetric_views=True)  # not the cells but the length must agree
@@ -161,6 +165,7 @@ def build_search(
         )
     model = with_puzzle(model, checked.pop("puzzle_id", None))
     known = _named_task(model, task)
+    model = with_tidy_answers(model, _known_task(model, known))
     seconds = checked.pop("seconds", math.inf)
     rules_of = _known_task(model, known)
     if method != ADAPTIVE:
@@ -269,7 +274,7 @@ def parse_guide(
         "halting": lambda: guides.halting(model),
         "confidence": lambda: guides.confidence(model),
         "residual": guides.residual,
-        "rules": lambda: guides.rules(task_of(model, task).violations),
+        "rules": lambda: _rules(task_of(model, task)),
         "shortest": lambda: _shortest(task_of(model, task)),
     }
     for name in learned_terms(guide):
@@ -284,6 +289,11 @@ def parse_guide(
             )
         terms.append(weight * known[name]())
     return reduce(add, terms)
+
+
+def _rules(task: Task) -> Guide:
+    require_rules(task, "the guide 'rules'")
+    return guides.rules(task.violations)
 
 
 def _shortest(task: Task) -> Guide:

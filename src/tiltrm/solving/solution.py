@@ -13,7 +13,14 @@ from tiltrm.explore.result import SearchResult
 from tiltrm.explore.search import NOT_DECIDED, TIMED_OUT, UNDECIDED
 from tiltrm.solving.risk import trust
 from tiltrm.tasks import Task
-from tiltrm.tasks.published import address_of, answer_text, on_board, type_of
+from tiltrm.tasks.published import (
+    address_of,
+    answer_text,
+    has_rules,
+    keeps_rules,
+    on_board,
+    type_of,
+)
 
 KEYS = (  # of the JSON object, in this order
     "puzzle", "answer", "solved_by_rules", "confidence", "entropy", "halt_probability",
@@ -62,7 +69,7 @@ class Solution(SearchResult):
     def _validity(self, row: int) -> str:
         if bool(self.degenerate[row]):
             return "abstained; "
-        if self.task is None or self.puzzles is None:
+        if self.task is None or self.puzzles is None or not has_rules(self.task):
             return ""
         valid = bool(self.task.is_solved(self.puzzles[row], self.answers[row]))
         return "valid solution; " if valid else "breaks a rule; "
@@ -123,7 +130,7 @@ class PuzzleRecord:
 
     puzzle: str  # on one line; as it came where it cannot be read
     answer: str | None = None
-    solved_by_rules: bool | None = None
+    solved_by_rules: bool | None = None  # None where the task has no rules, too
     confidence: float | None = None  # that the whole answer is right
     entropy: list[float] | None = None  # in [0, 1], for each character of the answer
     halt_probability: float | None = None
@@ -156,17 +163,17 @@ def puzzle_record(
     answer = result.answers[row]
     evaluations = int(result.evaluations[row])
     confidence = float(result.confidence[row])
-    solved = bool(task.is_solved(puzzle, answer))
-    doubtful = abstain is not None and (confidence < abstain or not solved)
+    kept = bool(keeps_rules(task, puzzle, answer))
+    doubtful = abstain is not None and (confidence < abstain or not kept)
     decided = torch.tensor(result.decided_by[row] not in NOT_DECIDED)
-    own = trust(decided, result.halt_probability[row], torch.tensor(solved))
+    own = trust(decided, result.halt_probability[row], torch.tensor(kept))
     risky = trusted_above is not None and float(own) <= trusted_above
     withheld = bool(result.degenerate[row]) or doubtful or risky
     entropy = result.terminal_entropy[row][on_board(task, puzzle)]
     return PuzzleRecord(
         puzzle=task.decode(puzzle),
         answer=None if withheld else answer_text(task, puzzle, answer),
-        solved_by_rules=None if withheld else solved,
+        solved_by_rules=kept if has_rules(task) and not withheld else None,
         confidence=round(confidence, DIGITS),
         entropy=[round(value, DIGITS) for value in entropy.tolist()],
         halt_probability=round(float(result.halt_probability[row]), DIGITS),

@@ -25,6 +25,7 @@ from tiltrm.model.base import RecursiveModel
 from tiltrm.solving.methods import Stopping
 from tiltrm.tasks import Task
 from tiltrm.tasks.base import exactly_right, views
+from tiltrm.tasks.published import keeps_rules
 
 MOST = 128  # trajectories of a puzzle that have symmetries of their own
 Array = np.ndarray[Any, Any]
@@ -84,7 +85,7 @@ def follow_many(
         for n in range(1, steps + 1):
             cloud, info = step(cloud, problem, Clock(n, steps), model, **functions._asdict())
             answers = info.context.answers
-            valid = task.is_solved(puzzles[:, None], answers)
+            valid = keeps_rules(task, puzzles[:, None], answers)
             right = torch.zeros_like(valid) if known is None else exactly_right(answers, known)
             logit = info.context.halt_logit().float()
             found.append((logit, answer_numbers(answers), valid, right))

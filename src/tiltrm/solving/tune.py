@@ -46,6 +46,7 @@ from tiltrm.solving.trajectories import (
 )
 from tiltrm.solving.tune_store import Arrays, PartStore
 from tiltrm.tasks.base import exactly_right
+from tiltrm.tasks.published import has_rules, keeps_rules, require_rules
 from tiltrm.tasks.registry import defaults_of
 
 LABELS, RULES, AGREEMENT = "labels", "rules", "agreement"
@@ -117,6 +118,8 @@ class Tuner:
             raise DataError(f"expected at least {FEWEST} puzzles to tune on, got {len(puzzles)}")
         self.model, self.task, self.store, self.seed = model, puzzles.task, store, seed
         self.data, self.tick = data, tick or (lambda spent: None)
+        if rules or judge == RULES:
+            require_rules(puzzles.task, "tuning by rules")
         self.rules = rules or defaults_of(puzzles.task).rules
         labelled = puzzles.answers is not None and judge in (None, LABELS)
         self.labels = puzzles.answers if labelled else None
@@ -228,7 +231,8 @@ class Tuner:
         rows = self._quiet_rows()
         quiet = self._trajectories("quiet", rows, range(1), QUIET, 0.0)
         if self.judge is None:
-            self.judge = RULES if quiet.valid.any() else AGREEMENT
+            usable = has_rules(self.task) and quiet.valid.any()
+            self.judge = RULES if usable else AGREEMENT
         quiet = self._judged(quiet)
         open_ = np.flatnonzero(~self._easy(quiet))
         noises = [noise for noise in NOISES if noise or self.symmetric]
@@ -357,7 +361,7 @@ class Tuner:
         views = plan_views(own.plan, self.task, self.model, device_of(self.model, tokens))
         search = adaptive_search(self.model, own.plan, rules, None, views)
         found = run_search(search, tokens, seed=self.seed)
-        valid = self.task.is_solved(tokens, found.answers)
+        valid = keeps_rules(self.task, tokens, found.answers)
         right = valid if self.labels is None else exactly_right(found.answers, self.labels[rows])
         return {
             "decided_by": np.array(found.decided_by), "confidence": found.confidence.numpy(),

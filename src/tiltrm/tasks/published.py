@@ -1,7 +1,8 @@
 """Puzzles as people publish them: the optional methods of a task, and their defaults.
 
 A task whose puzzles may be smaller than its board, or of several types, has the methods `on_board`
-and `answer_text` or `type_of`; one whose puzzles have addresses has `address`.
+and `answer_text` or `type_of`; one whose puzzles have addresses has `address`. A task whose answers
+cannot be checked without labels has `has_rules = False`.
 """
 
 from typing import Any
@@ -9,6 +10,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from tiltrm.errors import SettingsError
 from tiltrm.tasks.base import PAD, Task
 
 
@@ -39,6 +41,30 @@ def address_of(task: Task, puzzle: Tensor) -> str | None:
     """The address of a puzzle on a site for puzzles; None where it has none."""
     own: Any = getattr(task, "address", None)
     return (own(puzzle) or None) if own is not None else None
+
+
+def has_rules(task: Task) -> bool:
+    """Whether the rules of the task tell a solution from other answers."""
+    return bool(getattr(task, "has_rules", True))
+
+
+def keeps_rules(task: Task, puzzles: Tensor, answers: Tensor) -> Tensor:
+    """Two (..., cell) that broadcast -> (...) bool: whether the rules say nothing against it.
+
+    For a task without rules: whether the answer has the form of one.
+    """
+    if has_rules(task):
+        return task.is_solved(puzzles, answers)
+    return task.violations(puzzles, answers) == 0
+
+
+def require_rules(task: Task, what: str) -> None:
+    """Raise SettingsError if the task has no rules, which `what` needs."""
+    if not has_rules(task):
+        raise SettingsError(
+            f"{what} needs a task with rules that tell a solution from other answers, got "
+            f"{task.name}, which has none; leave it out"
+        )
 
 
 def labels_on_board(task: Task, puzzles: Tensor, answers: Tensor) -> Tensor:

@@ -18,6 +18,7 @@ from tiltrm.explore.search import fixed_search
 from tiltrm.model.base import RecursiveModel
 from tiltrm.settings import Exploration
 from tiltrm.tasks.base import Task, exactly_right
+from tiltrm.tasks.published import require_rules
 
 KEPT = {"cuda": 1 << 32, "cpu": 1 << 27}  # numbers of the states that are kept at once
 MOST_PUZZLES = 64  # of a chunk
@@ -103,6 +104,8 @@ def rule_costs(task: Task) -> Judge:
 
 def judge_of(puzzles: Puzzles, target: str) -> Judge:
     """The costs that a target names: "rules", or "right" by labels where there are any."""
+    if target == "rules" or puzzles.answers is None:
+        require_rules(puzzles.task, "fitting a guide without answers")
     if target == "rules":
         return rule_costs(puzzles.task)
     return solved_costs(puzzles.task) if puzzles.answers is None else label_costs(puzzles.answers)

@@ -82,6 +82,7 @@ def test_an_answer_is_a_grid_of_colours_and_never_known_to_be_right() -> None:
     assert MINI_ARC.answer_grid(question, broken) is None
     assert MINI_ARC.answer_text(question, broken)[:5] == "012?4"
     assert bool(exactly_right(answer, answer))
+    assert MINI_ARC.tidy_answers(broken)[25:].tolist() == [1] * 15
     assert MINI_ARC.given(question).nonzero().flatten().tolist() == list(range(25, 40))
 
 

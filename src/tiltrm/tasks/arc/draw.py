@@ -69,7 +69,7 @@ def terminal(shown: Shown, *, colour: bool, width: int | None) -> str:
     """
     left = [] if shown.question is None else _terminal_grid(shown.question, None, colour)
     if shown.answer is None:
-        return "\n".join(left)
+        return "\n".join(line.rstrip() for line in left)
     right = _terminal_grid(shown.answer, shown.sure, colour) if shown.answer else [NO_RECTANGLE]
     columns = 2 * (len(shown.question[0]) if shown.question else 0)
     answer_columns = 2 * len(shown.answer[0]) if shown.answer else len(NO_RECTANGLE)

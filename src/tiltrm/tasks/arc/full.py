@@ -153,14 +153,23 @@ class Arc:
         return ~self.on_board(puzzle)
 
     def tidy(self, puzzle: Tensor, answer: Tensor) -> Tensor:
-        """Answers (..., cell) with pads outside their grid and its end tokens.
-
-        Models are not trained on the cells outside, so that equal grids may differ there.
-        """
+        """Answers (..., cell) with pads outside their grid and its end tokens."""
         puzzle, answer = torch.broadcast_tensors(puzzle, answer)
         board = answer[..., :BOARD]
         clean = drawn(board, self._answer_box(puzzle, board))
         return torch.cat((clean, torch.zeros_like(answer[..., BOARD:])), -1)
+
+    def tidy_answers(self, answers: Tensor) -> Tensor:
+        """`tidy` without the questions, for grids in the upper left corner or where colours begin.
+
+        Models are not trained on the cells outside a grid, so that equal grids may differ there.
+        """
+        board = answers[..., :BOARD]
+        box = colour_box(board)
+        cornered = is_colour(board[..., 0])
+        top, left = (each.masked_fill(cornered, 0) for each in (box.top, box.left))
+        clean = drawn(board, answer_box(board, top, left))
+        return torch.cat((clean, torch.zeros_like(answers[..., BOARD:])), -1)
 
     def violations(self, puzzle: Tensor, answer: Tensor) -> Tensor:
         """Cells that are not those of the answer's grid; all cells if it has none."""

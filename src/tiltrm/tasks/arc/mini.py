@@ -178,6 +178,11 @@ class MiniArc:
         """The header, which no answer fills."""
         return ~self.on_board(puzzle)
 
+    def tidy_answers(self, answers: Tensor) -> Tensor:
+        """Answers (..., cell) with the header that all answers have."""
+        header = torch.full_like(answers[..., GRID:], END)
+        return torch.cat((answers[..., :GRID], header), -1)
+
     def violations(self, puzzle: Tensor, answer: Tensor) -> Tensor:
         """The cells that cannot be those of an answer: no colour in the grid, no END behind it."""
         _, answer = torch.broadcast_tensors(puzzle, answer)

@@ -1,0 +1,93 @@
+"""Votes for the answer to one ARC test input, over augmentations and particles.
+
+Two rankings. `weighted`, ours: every augmented question has one vote, which it divides by the
+confidence of its search: that share for the answer of the search, the rest among the particles by
+weight. `votes`, the peers': answers by the number of particles that give them, then by their mean
+halt probability. Answers of earlier steps come last; they fill attempts that would be empty.
+Proved by tests/solving/test_arc_votes.py.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from tiltrm.errors import SettingsError
+from tiltrm.solving.final_clouds import FinalCloud
+from tiltrm.tasks.arc.grids import ColourGrid, write_rows
+
+RANKINGS = ("weighted", "votes")
+ATTEMPTS = 2
+NOTHING: ColourGrid = ((0,),)  # an attempt where no particle gave a grid; ARC wants some grid
+ReadGrid = Callable[[Tensor], ColourGrid | None]  # tokens of an answer -> its grid as published
+
+
+@dataclass
+class Candidate:
+    """One grid, and the votes for it."""
+
+    grid: ColourGrid
+    weight: float = 0.0  # of the votes of all questions together
+    votes: int = 0  # particles
+    halting: float = 0.0  # the sum of their halt probabilities
+    earlier: int = 0  # steps at which it was the heaviest answer before the last
+
+    @property
+    def mean_halting(self) -> float:
+        """The mean halt probability of the particles that gave it."""
+        return self.halting / max(1, self.votes)
+
+
+class Ballot:
+    """The votes for one test input."""
+
+    def __init__(self) -> None:
+        self._found: dict[ColourGrid, Candidate] = {}
+        self.questions = 0
+
+    def add(self, cloud: FinalCloud, read: ReadGrid, answer: Tensor, confidence: float) -> None:
+        """Count one searched question: its last cloud, and the answer (cell,) of the search."""
+        self.questions += 1
+        alive = cloud.weights > 0
+        if not bool(alive.any()):
+            return
+        answers, which = np.unique(cloud.answers[alive].numpy(), axis=0, return_inverse=True)
+        weights, halting = cloud.weights[alive].numpy(), cloud.halting[alive].numpy()
+        own = self._of(read(answer))
+        if own is not None:
+            own.weight += confidence
+        for number, tokens in enumerate(answers):
+            found = self._of(read(torch.from_numpy(tokens)))
+            if found is not None:
+                gave = which.reshape(-1) == number
+                found.weight += (1.0 - confidence) * float(weights[gave].sum())
+                found.votes += int(gave.sum())
+                found.halting += float(halting[gave].sum())
+        for content, count in cloud.earlier.items():
+            found = self._of(read(torch.tensor(list(content), dtype=torch.uint8)))
+            if found is not None:
+                found.earlier += count
+
+    def _of(self, grid: ColourGrid | None) -> Candidate | None:
+        return None if grid is None else self._found.setdefault(grid, Candidate(grid))
+
+    def ranked(self, ranking: str = "weighted") -> list[Candidate]:
+        """The candidates, best first; equal ones in the order of their texts."""
+        if ranking not in RANKINGS:
+            raise SettingsError(
+                f"ranking must be one of {', '.join(RANKINGS)}, got {ranking!r:.60}"
+            )
+        by_weight = ranking == "weighted"
+
+        def order(one: Candidate) -> tuple[float, float, int, str]:
+            first = one.weight if by_weight else one.votes
+            return -first, -one.mean_halting, -one.earlier, write_rows(one.grid)
+
+        return sorted(self._found.values(), key=order)
+
+    def attempts(self, ranking: str = "weighted") -> tuple[ColourGrid, ColourGrid]:
+        """Two grids: the best two candidates; the first again if there is no second."""
+        grids = [one.grid for one in self.ranked(ranking)[:ATTEMPTS]] or [NOTHING]
+        return grids[0], grids[-1]

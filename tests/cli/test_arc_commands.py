@@ -1,0 +1,126 @@
+"""ARC tasks at the command line: found by their content, answered twice, written for Kaggle."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.tasks.arc.arc_samples import FULL, MINI, full_model, mini_model, write_tasks
+
+from tiltrm.cli.main import main
+from tiltrm.data.arc_submission import read_submission
+from tiltrm.model import save
+
+pytestmark = pytest.mark.usefixtures("one_thread", "no_progress")
+QUICK = ("--method", "deterministic", "--outer-steps", "2")
+
+
+@pytest.fixture(scope="module")
+def mini(tmp_path_factory: pytest.TempPathFactory) -> str:
+    return str(save(mini_model(), tmp_path_factory.mktemp("models") / "mini", dtype=None))
+
+
+@pytest.fixture(scope="module")
+def full(tmp_path_factory: pytest.TempPathFactory) -> str:
+    return str(save(full_model(), tmp_path_factory.mktemp("models") / "full", dtype=None))
+
+
+@pytest.fixture
+def mini_file(tmp_path: Path) -> str:
+    return str(write_tasks(tmp_path / "mini.json", MINI))
+
+
+def objects(out: str) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in out.splitlines()]
+
+
+def said(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
+    """The error of a command that must fail."""
+    assert main(list(arguments)) == 2
+    return capsys.readouterr().err
+
+
+def test_all_test_inputs_are_answered(
+    mini: str, mini_file: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    out = tmp_path / "submission.json"
+    command = [
+        "solve",
+        "--task",
+        "mini-arc",
+        "--model",
+        mini,
+        "--file",
+        mini_file,
+        "--json",
+        *QUICK,
+    ]
+    assert main([*command, "--submission", str(out)]) == 0
+    found = objects(capsys.readouterr().out)
+    assert [(one["task_name"], one["index"]) for one in found] == [
+        ("first", 0), ("second", 0), ("second", 1), ("unknown", 0)]  # fmt: skip
+    for one in found:
+        assert len(one["attempts"]) == 2
+        assert one["evaluations"] == 4
+        assert one["solved_by_rules"] is None
+    back = read_submission(out)
+    assert [len(inputs) for inputs in back.values()] == [1, 2, 1]
+    assert json.loads(json.dumps(back["second"][1])) == found[2]["attempts"]
+
+
+def test_augmentations_are_paid_for_and_vote(
+    mini: str, mini_file: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    command = ["solve", "--model", mini, "--file", mini_file, "--json", *QUICK]
+    assert main([*command, "--augmentations", "5", "--ranking", "votes"]) == 0
+    assert [one["evaluations"] for one in objects(capsys.readouterr().out)] == [20] * 4
+
+
+def test_a_person_sees_grids(mini: str, mini_file: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["solve", "--model", mini, "--file", mini_file, *QUICK]) == 0
+    out = capsys.readouterr().out
+    assert "second, test 2" in out
+    assert "9 9 9 9 9  ->" in out
+    assert "breaks a rule" not in out
+
+
+def test_arc_with_ids(full: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file = str(write_tasks(tmp_path / "tasks.json", FULL))
+    command = ["solve", "--model", full, "--file", file, "--json", *QUICK]
+    assert main([*command, "--augmentations", "3"]) == 0
+    found = objects(capsys.readouterr().out)
+    assert [one["evaluations"] for one in found] == [12, 4, 4]
+    assert found[0]["puzzle"] == "1: 444/444"
+    assert main([*command, "--augmentations", "2", "--translate"]) == 0
+
+
+def test_one_puzzle_as_text(mini: str, capsys: pytest.CaptureFixture[str]) -> None:
+    text = "1: 00000/00000/00100/00000/00000"
+    assert main(["solve", text, "--model", mini, "--json", *QUICK]) == 0
+    (found,) = objects(capsys.readouterr().out)
+    assert found["puzzle"] == text
+    assert found["solved_by_rules"] is None
+
+
+def test_bad_calls_are_sentences(
+    mini: str, full: str, mini_file: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def solving(*arguments: str) -> str:
+        return said(capsys, "solve", "--file", mini_file, *arguments)
+
+    assert "stopping at a valid solution (rules) needs a task" in solving(
+        "--model", mini, "--rules"
+    )
+    assert "for ARC tasks in JSON, got sudoku" in solving("--task", "sudoku")
+    assert "--watch is for single puzzles" in solving("--model", mini, "--watch")
+    assert "not among the 5 names" in solving("--model", full)
+    assert "model for mini-arc" in solving("--model", full, "--task", "mini-arc")
+    error = said(capsys, "solve", "--submission", str(tmp_path / "x.json"))
+    assert "--submission goes with ARC tasks" in error
+    large = str(write_tasks(tmp_path / "full.json", FULL))
+    assert "expected --model with a model for arc" in said(capsys, "solve", "--file", large)
+
+
+def test_an_id_that_the_table_does_not_have(full: str, capsys: pytest.CaptureFixture[str]) -> None:
+    error = said(capsys, "solve", "99: 012/345", "--model", full, *QUICK)
+    assert "must lie in 0..4" in error
