@@ -19,8 +19,8 @@ def test_the_task_is_named_not_its_presets(tiltrm: Any) -> None:
     code, out, err = tiltrm("train", "--task", "chess")
     assert (code, out) == (2, "")
     assert err == (
-        "tiltrm train: expected a task among maze-unique, sudoku, maze, lightup, nurikabe, "
-        "heyawake, tapa, pencil, sudoku4, got 'chess'; for a task of your own "
+        "tiltrm train: expected a task among maze-unique, mini-arc, arc, sudoku, maze, lightup, "
+        "nurikabe, heyawake, tapa, pencil, sudoku4, got 'chess'; for a task of your own "
         "use --task FILE.py:NAME\n"
     )
 

@@ -43,7 +43,7 @@ def read_demonstrations(
     if len(set(names)) < len(names):
         twice = next(name for name in names if names.count(name) > 1)
         raise DataError(f"expected tasks with different names, got {twice[:80]!r} twice")
-    names_by_id = puzzle_names(names, settings)
+    names_by_id = names_of_ids(names, settings)
     kept, held = hold_out(tasks, settings.hold_out, settings.seed)
     train = demonstration_puzzles(task, kept, names_by_id)
     if not held:
@@ -74,7 +74,7 @@ def hold_out(
     return train, val
 
 
-def puzzle_names(tasks: Sequence[str], settings: TrainSettings) -> tuple[str, ...]:
+def names_of_ids(tasks: Sequence[str], settings: TrainSettings) -> tuple[str, ...]:
     """The names by puzzle id: those of the tasks, or, for a table, of all their augmentations."""
     count = settings.table.augmentations
     if not count:
