@@ -19,8 +19,8 @@ def test_the_task_is_named_not_its_presets(tiltrm: Any) -> None:
     code, out, err = tiltrm("train", "--task", "chess")
     assert (code, out) == (2, "")
     assert err == (
-        "tiltrm train: expected a task among maze-unique, sudoku, maze, lightup, nurikabe, "
-        "heyawake, tapa, pencil, sudoku4, got 'chess'; for a task of your own "
+        "tiltrm train: expected a task among maze-unique, mini-arc, arc, sudoku, maze, lightup, "
+        "nurikabe, heyawake, tapa, pencil, sudoku4, got 'chess'; for a task of your own "
         "use --task FILE.py:NAME\n"
     )
 
@@ -48,7 +48,7 @@ def test_the_help_names_every_preset(capsys: pytest.CaptureFixture[str]) -> None
         main(["train", "--help"])
     words = " ".join(capsys.readouterr().out.split())
     folder = resources.files("tiltrm.train") / "presets"
-    presets = {file.name.removesuffix(".toml").partition("-")[2] for file in folder.iterdir()}
+    presets = {file.name.removesuffix(".toml").rpartition("-")[2] for file in folder.iterdir()}
     listed = re.search(r"--preset PRESET ([^.]*TOML file)", words)
     assert listed is not None
     assert presets <= set(re.findall(r"\w+", listed[1]))

@@ -16,13 +16,16 @@ import torch
 
 from tiltrm.cli.forecast import say_if_long
 from tiltrm.cli.values import parse_assignment
-from tiltrm.data import Puzzles, read, splits
+from tiltrm.data import read, splits
+from tiltrm.data.arc_files import read_arc_tasks
 from tiltrm.errors import DataError, SettingsError
 from tiltrm.folders import locked
 from tiltrm.records import build_record, nan_to_null
 from tiltrm.tasks import by_name
+from tiltrm.tasks.arc import Arc, MiniArc
 from tiltrm.tasks.registry import defaults_of
 from tiltrm.train import distributed
+from tiltrm.train.demonstrations import TrainingData, read_demonstrations
 from tiltrm.train.settings import TrainSettings, load_preset
 from tiltrm.train.trainer import Trainer
 from tiltrm.train.validation import ValidationReport
@@ -37,11 +40,11 @@ def run(arguments: argparse.Namespace) -> int:
     limit = 60 * _positive("--piece-minutes", arguments.piece_minutes, float("inf"))
     leads = os.environ.get("RANK", "0") == "0"  # of the processes that torchrun starts
     settings = _settings(arguments)
-    train, val = _puzzles(arguments)
-    for puzzles in (train, val):
+    data = _training_data(arguments, settings)
+    for puzzles in (data.train, data.val):
         puzzles.labels()  # a DataError where there are none, before the folder is made
     with locked(_folder(arguments), "train") if leads else nullcontext():
-        trainer = _trainer(arguments, settings, train, val)
+        trainer = _trainer(arguments, settings, data)
         return _run(arguments, trainer, lambda: time.monotonic() - begun > limit)
 
 
@@ -123,12 +126,11 @@ def _folder(arguments: argparse.Namespace) -> Path:
     return out or Path("runs") / f"{arguments.task}-{Path(arguments.preset).stem}"
 
 
-def _trainer(
-    arguments: argparse.Namespace, settings: TrainSettings, train: Puzzles, val: Puzzles
-) -> Trainer:
+def _trainer(arguments: argparse.Namespace, settings: TrainSettings, data: TrainingData) -> Trainer:
     return Trainer(
-        settings, train, val, _folder(arguments), device=arguments.device,
+        settings, data.train, data.val, _folder(arguments), device=arguments.device,
         tensorboard=arguments.tensorboard, command=("tiltrm", *sys.argv[1:]),
+        names=data.names, held_out=data.held_out,
     )  # fmt: skip
 
 
@@ -162,7 +164,7 @@ def _settings(arguments: argparse.Namespace) -> TrainSettings:
     return settings
 
 
-def _puzzles(arguments: argparse.Namespace) -> tuple[Puzzles, Puzzles]:
+def _training_data(arguments: argparse.Namespace, settings: TrainSettings) -> TrainingData:
     """Training and validation puzzles, both with answers."""
     task = by_name(arguments.task)
     source = arguments.data or defaults_of(task).training_data
@@ -170,13 +172,20 @@ def _puzzles(arguments: argparse.Namespace) -> tuple[Puzzles, Puzzles]:
         raise SettingsError(f"there is no public set for {arguments.task}; give --data")
 
     most = arguments.max_bytes
+    if isinstance(task, MiniArc | Arc):
+        if arguments.val:
+            raise SettingsError(
+                "--val must be left out for ARC tasks, got a file; --set hold_out=SHARE keeps "
+                "demonstrations for validation"
+            )
+        return read_demonstrations(task, read_arc_tasks(source, most), settings)
     train = read(source, task, default="train", max_bytes=most)
     if arguments.val:
-        return train, read(arguments.val, task, default="val", max_bytes=most)
+        return TrainingData(train, read(arguments.val, task, default="val", max_bytes=most))
     if len(train) < 2:
         raise DataError(f"{source}: expected two puzzles or more, got one; give --val as well")
     held_out, *kept = splits.folds(len(train), min(HELD_OUT, len(train)))
-    return train.take(torch.cat(kept).sort().values), train.take(held_out)
+    return TrainingData(train.take(torch.cat(kept).sort().values), train.take(held_out))
 
 
 def assign(values: dict[str, Any], key: str, value: Any) -> None:

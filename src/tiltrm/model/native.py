@@ -243,7 +243,8 @@ def load_folder(
     model.tuned = _read_beside(folder, TUNED, manifest.checksum)
     model.puzzle_table = _read_table(folder, manifest, config)
     if (folder / NAMES).is_file():
-        model.puzzle_names = read_names(folder / NAMES, puzzle_rows(model))
+        rows = puzzle_rows(model) if config.id_cells else None  # else they are names of tasks
+        model.puzzle_names = read_names(folder / NAMES, rows)
     model.puzzle_id = 0 if manifest.puzzle_rows is None else manifest.puzzle_id
     return with_puzzle(model, manifest.puzzle_id if puzzle_id is None else puzzle_id)
 

@@ -13,8 +13,8 @@ NAMES = "puzzles.json"
 MAX_NAMES = 1 << 29  # bytes of such a file
 
 
-def read_names(path: Path, rows: int) -> tuple[str, ...]:
-    """The names in a file, one for each of the `rows` of the puzzle embedding."""
+def read_names(path: Path, rows: int | None) -> tuple[str, ...]:
+    """The names in a file, one for each of the `rows` of the puzzle embedding, if that is given."""
     try:
         with path.open("rb") as stream:
             content = stream.read(MAX_NAMES + 1)
@@ -23,7 +23,7 @@ def read_names(path: Path, rows: int) -> tuple[str, ...]:
         names = json.loads(content)
     except (OSError, ValueError, RecursionError) as error:
         raise CheckpointError(
-            f"expected a JSON list of the names of {rows:,} puzzle ids in {path}, got "
+            f"expected a JSON list of the names of puzzle ids in {path}, got "
             f"{type(error).__name__}; give the identifiers.json of the model's training data"
         ) from error
     if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
@@ -31,7 +31,7 @@ def read_names(path: Path, rows: int) -> tuple[str, ...]:
             f"expected a JSON list of names in {path}, got something else; give the "
             "identifiers.json of the model's training data"
         )
-    if len(names) != rows:
+    if rows is not None and len(names) != rows:
         raise CheckpointError(
             f"expected {rows:,} names in {path}, one for each row of the puzzle embedding, got "
             f"{len(names):,}; give the identifiers.json of the model's training data"

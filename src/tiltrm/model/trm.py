@@ -237,8 +237,9 @@ class Recursive(nn.Module):
         ids = (self._puzzle_ids(tokens) if puzzle_ids is None else puzzle_ids).long()
         ids = ids.where(ids < (config.puzzles if table is None else len(table)), 0)
         if table is None:
-            return lookup(self.prefix.flatten(1), ids).unflatten(-1, (config.prefix, config.width))
-        rows = fetch_rows(table, ids).to(self.prefix.dtype)
+            rows = lookup(self.prefix.flatten(1), ids)
+        else:
+            rows = fetch_rows(table, ids).to(self.prefix.dtype)
         return cut_rows(rows, config.prefix, config.width)
 
     def _puzzle_ids(self, tokens: Tensor) -> Tensor:

@@ -1,6 +1,7 @@
 """Training puzzles on the device: a batch is a function of (seed, step) and nothing else."""
 
 import random
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import torch
@@ -11,6 +12,7 @@ from tiltrm.errors import SettingsError
 from tiltrm.tasks import Maze
 from tiltrm.tasks.base import Task
 from tiltrm.tasks.grid import BLANK
+from tiltrm.train.augmented import AugmentedDemonstrations
 from tiltrm.train.settings import Depth, Hints, TrainSettings
 
 BLOCK = 2**16  # puzzles augmented at once: their symmetry maps take 20 times the puzzles' memory
@@ -22,6 +24,7 @@ class TrainingSet(NamedTuple):
     task: Task
     questions: Tensor  # (puzzle, cell)
     labels: Tensor  # (puzzle, cell)
+    augmented: AugmentedDemonstrations | None = None  # ARC, if augmentations have their own ids
 
 
 def batch_seed(seed: int, step: int) -> int:
@@ -30,13 +33,17 @@ def batch_seed(seed: int, step: int) -> int:
 
 
 def training_set(
-    puzzles: Puzzles, settings: TrainSettings, device: torch.device, window: int = 0
-) -> TrainingSet:
+    puzzles: Puzzles, settings: TrainSettings, device: torch.device, window: int = 0,
+    names: Sequence[str] | None = None,
+) -> TrainingSet:  # fmt: skip
     """Move the puzzles to the device, with `settings.shuffles` variants of each if asked for.
 
     augment "fixed" makes symmetries of every puzzle. "moved" makes new puzzles in the same walls,
     or in windows with a side of `window` cells. "fresh" takes puzzles of the task's generator.
+    names: by puzzle id, if each augmentation has its own (`settings.table`).
     """
+    if settings.table.augmentations:
+        return _with_ids(puzzles, settings, device, window, names)
     task, generator = puzzles.task, Generator(device).manual_seed(settings.seed)
     questions, labels = puzzles.questions.to(device), puzzles.labels().to(device)
     if settings.augment in ("fixed", "moved"):
@@ -51,7 +58,24 @@ def training_set(
         made = [_require_maze(task, settings).fresh(count, generator)]
     else:
         made = [(questions, labels)]
-    return TrainingSet(task, *(torch.cat(part) for part in zip(*made, strict=True)))
+    questions, labels = (torch.cat(part) for part in zip(*made, strict=True))
+    return TrainingSet(task, questions, labels)
+
+
+def _with_ids(
+    puzzles: Puzzles, settings: TrainSettings, device: torch.device, window: int,
+    names: Sequence[str] | None,
+) -> TrainingSet:  # fmt: skip
+    if names is None or settings.augment not in ("none", "endless"):
+        raise SettingsError(
+            "table.augmentations is for ARC tasks with augment 'endless' (moved grids) or 'none', "
+            f"got {puzzles.task.name} with {settings.augment!r}; set table.augmentations to 0"
+        )
+    moves = settings.augment == "endless"
+    side = window or puzzles.task.side
+    augmented = AugmentedDemonstrations(puzzles, names, device, translate=moves, side=side)
+    questions, labels = augmented.draw(1, Generator(device).manual_seed(settings.seed))
+    return TrainingSet(puzzles.task, questions, labels, augmented)
 
 
 def _require_maze(task: Task, settings: TrainSettings) -> Maze:
@@ -72,6 +96,8 @@ def draw(
     puzzles: TrainingSet, settings: TrainSettings, generator: Generator
 ) -> tuple[Tensor, Tensor]:
     """A batch of questions and labels, each row with its own symmetry if augment is "endless"."""
+    if puzzles.augmented is not None:
+        return puzzles.augmented.draw(settings.batch, generator)
     chosen = torch.randint(
         len(puzzles.questions), (settings.batch,), generator=generator, device=generator.device
     )

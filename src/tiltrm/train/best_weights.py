@@ -7,6 +7,7 @@ import json
 import math
 import shlex
 from collections.abc import Sequence
+from copy import copy
 from dataclasses import asdict
 from pathlib import Path
 from typing import NamedTuple
@@ -59,7 +60,10 @@ def save_best(model: TRM, folder: Path, card: str, decide_above: float) -> None:
     try:
         with folders.replacing(folder / BEST) as fresh:
             threshold = None if math.isnan(decide_above) else decide_above
-            checkpoint.save(model, fresh, card=card, decide_above=threshold)
+            saved = copy(model)  # shallow: the weights are shared
+            if model.puzzle_table is not None:
+                saved.puzzle_table = model.puzzle_table.to("cpu", torch.bfloat16)
+            checkpoint.save(saved, fresh, card=card, decide_above=threshold)
     except (OSError, SafetensorError, CheckpointError) as error:
         raise DataError(
             f"the best weights could not be written to {folder / BEST}: {error}; "

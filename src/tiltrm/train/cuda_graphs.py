@@ -6,7 +6,7 @@ begins by copying its rows there. The weights may change in place between steps.
 """
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from tiltrm.model.base import State
 from tiltrm.model.trm import TRM
@@ -21,12 +21,15 @@ class CudaGraphStep:
     """`supervise` and its backward pass for batches of one size, recorded from the first batch."""
 
     def __init__(
-        self, model: TRM, carry: Carry, settings: TrainSettings, dtype: torch.dtype
-    ) -> None:
+        self, model: TRM, carry: Carry, settings: TrainSettings, dtype: torch.dtype,
+        puzzle_rows: nn.Parameter | None = None,
+    ) -> None:  # fmt: skip
         self.model, self.settings, self.dtype = model, settings, dtype
+        self.puzzle_rows = puzzle_rows  # of every batch in turn, in the same memory
         self.questions, self.labels = carry.questions.clone(), carry.labels.clone()
         self.state = State(carry.state.answer.clone(), carry.state.latent.clone())
-        self.parameters = [p for p in model.parameters() if p.requires_grad]
+        own = () if puzzle_rows is None else (puzzle_rows,)
+        self.parameters = [p for p in (*model.parameters(), *own) if p.requires_grad]
         # Cast weights that autocast kept would belong to the recording, and grow stale.
         with torch.autocast("cuda", dtype, cache_enabled=False):
             self.inputs = self._embedded()
@@ -61,7 +64,7 @@ class CudaGraphStep:
 
     @torch.no_grad()
     def _embedded(self) -> Tensor:
-        return embed(self.model, self.questions, self.dtype)
+        return embed(self.model, self.questions, self.dtype, self.puzzle_rows)
 
     @torch.no_grad()
     def _outer_step(self) -> None:
@@ -70,7 +73,7 @@ class CudaGraphStep:
             kept.copy_(new)
 
     def _last_step(self) -> tuple[SupervisionResult, Tensor]:
-        inputs = embed(self.model, self.questions, self.dtype)
+        inputs = embed(self.model, self.questions, self.dtype, self.puzzle_rows)
         result = last_step(self.model, inputs, self.state, self.labels, self.settings)
         loss = result.loss.mean()
         loss.backward()

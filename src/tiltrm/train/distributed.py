@@ -78,6 +78,15 @@ def any_process(flag: bool, world: World, device: torch.device) -> bool:
     return bool(total(torch.tensor(float(flag), device=device), world) > 0)
 
 
+def gather(values: Tensor, world: World) -> Tensor:
+    """The rows of all processes, those of the leader first."""
+    if world.size == 1:
+        return values
+    parts = [torch.empty_like(values) for _ in range(world.size)]
+    dist.all_gather(parts, values.contiguous())
+    return torch.cat(parts)
+
+
 def total(values: Tensor, world: World) -> Tensor:
     """The sum of the values over the processes."""
     if world.size > 1:

@@ -16,6 +16,7 @@ from tiltrm.train.carry import Carry, HaltingDraws
 from tiltrm.train.cuda_graphs import CudaGraphStep
 from tiltrm.train.distributed import World
 from tiltrm.train.optimiser import EMA
+from tiltrm.train.puzzle_table import PuzzleTable
 from tiltrm.train.settings import TrainSettings
 from tiltrm.train.state import TrainState
 from tiltrm.train.supervision import AddNoise, SupervisionResult, latent_noise, supervise
@@ -35,8 +36,9 @@ class Learner:
     """The model in training. `step` depends on it, the step's number and the progress alone."""
 
     def __init__(
-        self, settings: TrainSettings, puzzles: Puzzles, world: World, device: torch.device
-    ) -> None:
+        self, settings: TrainSettings, puzzles: Puzzles, world: World, device: torch.device,
+        names: tuple[str, ...] | None = None,
+    ) -> None:  # fmt: skip
         _check_sizes(settings, puzzles)
         self.settings, self.world, self.device = settings, world, device
         self.dtype = torch.bfloat16 if device.type == "cuda" else torch.float32
@@ -44,6 +46,11 @@ class Learner:
             torch.manual_seed(settings.seed)
             self.model = TRM(settings.model, settings.initial_scale).to(device)
         self.model.task = settings.task
+        self.model.puzzle_names = names
+        self.table: PuzzleTable | None = None
+        if settings.table.augmentations and names is not None:
+            self.table = PuzzleTable(len(names), settings, world, device)
+            self.model.puzzle_table = self.table.weights
         self.optimisers = optimiser.build_optimisers(self.model, settings)
         self.ema = EMA(list(self.model.parameters()), settings.ema)
         self.model.network = accelerate(self.model.network, device)
@@ -55,7 +62,9 @@ class Learner:
     def _use_window(self, side: int) -> None:
         """Train on windows of this side from now on; 0: on whole puzzles."""
         self.window = side
-        self.training_set = batches.training_set(self.puzzles, self.settings, self.device, side)
+        self.training_set = batches.training_set(
+            self.puzzles, self.settings, self.device, side, self.model.puzzle_names
+        )
         self.view = windowed(self.model, side) if side else self.model
         self.graph_step: CudaGraphStep | None = None
         self.reset_carry()
@@ -63,13 +72,15 @@ class Learner:
     @property
     def state(self) -> TrainState:
         """The objects that are saved and restored."""
-        return TrainState(self.model, self.optimisers, self.ema)
+        table = None if self.table is None else self.table.weights
+        return TrainState(self.model, self.optimisers, self.ema, table)
 
     def reset_carry(self) -> None:
         """Begin with new puzzles in every row, as a resumed run does."""
         rows = self.world.rows(self.settings.batch)
         share = rows.stop - rows.start
-        questions, labels = (t[:1].expand(share, -1) for t in self.training_set[1:])
+        shown = (self.training_set.questions, self.training_set.labels)
+        questions, labels = (each[:1].expand(share, -1) for each in shown)
         self.carry = carry.empty(questions, labels, self._start())
 
     def load_weights(self, weights: Mapping[str, Tensor]) -> None:
@@ -107,12 +118,15 @@ class Learner:
         self, before: Carry, depth: int, add_noise: AddNoise
     ) -> tuple[SupervisionResult, Tensor]:
         """The result of a supervision step and its mean loss; the gradients are in the weights."""
+        rows = None if self.table is None else self.table.batch_rows
+        if self.table is not None:
+            self.table.gather(before.questions)
         if self.graph_step is None and self.use_graphs and kernels.fused(self.model):
-            self.graph_step = CudaGraphStep(self.view, before, self.settings, self.dtype)
+            self.graph_step = CudaGraphStep(self.view, before, self.settings, self.dtype, rows)
         if self.graph_step is not None:
             return self.graph_step(before, depth, add_noise)
         with torch.autocast(self.device.type, self.dtype, enabled=self.dtype != torch.float32):
-            result = supervise(self.view, before, depth, add_noise, self.settings, self.dtype)
+            result = supervise(self.view, before, depth, add_noise, self.settings, self.dtype, rows)
         loss = result.loss.mean()
         loss.backward()
         return result, loss.detach()
@@ -123,9 +137,10 @@ class Learner:
         distributed.average_gradients(self.model, self.world)
         if settings.clip > 0:
             torch.nn.utils.clip_grad_norm_(self.model.parameters(), settings.clip)
-        optimiser.set_rates(
-            self.optimisers, optimiser.rate_factor(settings.schedule, number, progress)
-        )
+        factor = optimiser.rate_factor(settings.schedule, number, progress)
+        optimiser.set_rates(self.optimisers, factor)
+        if self.table is not None:
+            self.table.update(factor)
         for each in self.optimisers:
             each.step()
             each.zero_grad(set_to_none=True)

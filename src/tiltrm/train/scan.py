@@ -57,4 +57,5 @@ def freeze(model: TRM, dtype: torch.dtype) -> Model:
     frozen = assemble(
         model.config, model.state_dict(), source="training", device=device, dtype=dtype
     )
+    frozen.puzzle_table = model.puzzle_table
     return kernels.fuse(frozen) if device.type == "cuda" and kernels.available() else frozen

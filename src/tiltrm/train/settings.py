@@ -80,11 +80,12 @@ class Hints:
 class Window:
     """The first part of a run on mazes trains on square windows cut out of them, which cost less.
 
-    Every cell keeps the rotary angle that it has in the whole maze, so the weights carry over.
+    Every cell keeps the rotary angle that it has in the whole maze, so the weights carry over. On
+    ARC a window is the upper left part of the board, with grids that fit in it.
     """
 
     side: int = 0  # cells; 0 turns windows off
-    until: float = 0.1  # progress at which training changes to whole mazes
+    until: float = 0.1  # progress at which training changes to whole puzzles
 
     def __post_init__(self) -> None:
         _require_range(self, ("side",), 0, MOST, "window.")
@@ -113,6 +114,22 @@ class Scan:
 
 
 @dataclass(frozen=True)
+class Table:
+    """The puzzle embedding of a run on the task arc, a row for each augmentation of a task.
+
+    Trained by SignSGD with the peers' rate and decay; the schedule's factor holds for it too.
+    """
+
+    augmentations: int = 0  # rows of a task, the first of them unchanged; 0: there is no table
+    rate: float = 0.01
+    weight_decay: float = 0.1
+
+    def __post_init__(self) -> None:
+        _require_range(self, ("augmentations",), 0, 2**20, "table.")
+        _require_range(self, ("rate", "weight_decay"), 0.0, math.inf, "table.")
+
+
+@dataclass(frozen=True)
 class TrainSettings:
     """One training run. Units: rates per step, progress in 0..1, noise in units of the state."""
 
@@ -128,6 +145,8 @@ class TrainSettings:
     shuffles: int = 1000  # puzzles made of each where augment is "fixed", "moved" or "fresh"
     window: Window = field(default_factory=Window)
     hints: Hints = field(default_factory=Hints)
+    hold_out: float = 0.0  # share of ARC tasks that keep a demonstration for validation
+    table: Table = field(default_factory=Table)
 
     optimiser: str = "muon"
     rate: float = 0.02
@@ -166,7 +185,7 @@ class TrainSettings:
         _require_range(self, counts, 1, MOST)
         _require_range(self, ("newton_schulz",), 1, 99)
         _require_range(self, ("seed",), 0, 2**63 - 1)
-        shares = ("label_smoothing", "halt_exploration", "ema", "momentum")
+        shares = ("label_smoothing", "halt_exploration", "ema", "momentum", "hold_out")
         _require_range(self, shares, 0.0, 1.0)
         not_negative = (
             "rate", "weight_decay", "head_rate", "head_weight_decay", "clip", "initial_scale",
@@ -180,15 +199,21 @@ class TrainSettings:
             raise SettingsError(f"hints.most must be 0 for {self.task}: its answers are no clues")
         if self.window.side and not self._supports_windows():
             raise SettingsError(
-                "window.side must be 0, or at most the maze's for a model with attention, rotary "
-                f"positions and augment 'moved', got {self.window.side}"
+                "window.side must be 0, or at most the grid's for a model with attention, rotary "
+                f"positions, and augment 'moved' or a table, got {self.window.side}"
+            )
+        if bool(self.table.augmentations) != bool(self.model.id_cells):
+            raise SettingsError(
+                "table.augmentations and model.id_cells must both be above 0 or both 0, got "
+                f"{self.table.augmentations} and {self.model.id_cells}"
             )
         sizes("trm", asdict(self.model))  # checks their upper limits
 
     def _supports_windows(self) -> bool:
         model = self.model
         by_angle = model.rotary and not (model.token_mixing or model.learned_positions)
-        return by_angle and self.augment == "moved" and 2 <= self.window.side**2 <= model.cells
+        moves = self.augment == "moved" or self.table.augmentations > 0
+        return by_angle and moves and 2 <= self.window.side**2 <= model.cells
 
 
 def load_preset(task: str, name: str) -> TrainSettings:
@@ -218,7 +243,7 @@ def _preset_text(task: str, name: str) -> str:
     for owner in (task, ANY_TASK):
         if f"{owner}-{name}" in known:
             return (folder / f"{owner}-{name}.toml").read_text("utf-8")
-    pairs = (each.partition("-")[::2] for each in known)
+    pairs = (each.rpartition("-")[::2] for each in known)  # a task may have a hyphen itself
     fitting = [preset for owner, preset in pairs if owner in (task, ANY_TASK)]
     raise SettingsError(
         f"no preset {name!r} for {task}; expected one of {', '.join(fitting)}, or a file that "

@@ -1,8 +1,9 @@
 """The training state on disk: small, complete or absent, and exact on resume.
 
 Weights are stored as float32. Momenta and the distance of the average from the weights are
-stored in 8 bits with a scale per row. Saving rounds the tensors in memory to the stored numbers,
-so that a resumed run and an uninterrupted one go on from the same numbers.
+stored in 8 bits with a scale per row, a puzzle embedding in float16. Saving rounds the tensors in
+memory to the stored numbers, so that a resumed run and an uninterrupted one go on from the same
+numbers.
 Proved by tests/train/test_resume.py.
 """
 
@@ -33,6 +34,7 @@ class TrainState(NamedTuple):
     model: nn.Module
     optimisers: list[Optimizer]
     ema: EMA
+    table: Tensor | None = None  # (row, number): the puzzle embedding of a run on ARC
 
 
 @torch.no_grad()
@@ -47,6 +49,12 @@ def collect(train_state: TrainState) -> dict[str, Tensor]:
         average.copy_(weight + _store(out, f"ema.{index}", average - weight))
     for name, moment in _moments(train_state.optimisers):
         moment.copy_(_store(out, name, moment))
+    if train_state.table is not None:
+        kept = train_state.table.half()
+        train_state.table.copy_(kept)
+        rows = max(1, PIECE_BYTES // (2 * kept.shape[1]))
+        for number, part in enumerate(kept.split(rows)):
+            out[f"table.{number}"] = part.cpu()
     broken = [name for name, tensor in out.items() if not bool(tensor.isfinite().all())]
     if broken:
         raise DegenerateError(f"{broken[0]} holds NaN or infinity, so the state was not saved")
@@ -160,6 +168,7 @@ def _distribute(tensors: dict[str, Tensor], train_state: TrainState) -> None:
         zip(train_state.ema.weights, train_state.ema.average, strict=True)
     ):
         average.copy_(weight + _fetch(tensors, f"ema.{index}").to(weight.device))
+    _restore_table(tensors, train_state.table)
     names = {name.removesuffix(".q").removesuffix(".s") for name in tensors}
     left = {name for name in names if name.startswith("optimiser.")}
     for stem, optimiser, parameter in _parameters(train_state.optimisers):
@@ -174,6 +183,18 @@ def _distribute(tensors: dict[str, Tensor], train_state: TrainState) -> None:
             left.remove(name)
     if left:
         raise KeyError(f"{min(left)} belongs to no parameter")
+
+
+def _restore_table(tensors: dict[str, Tensor], table: Tensor | None) -> None:
+    """Read the pieces of the puzzle embedding, in their order."""
+    pieces = sum(name.startswith("table.") for name in tensors)
+    found = [tensors[f"table.{number}"] for number in range(pieces)]
+    expected = () if table is None else tuple(table.shape)
+    got = (sum(map(len, found)), found[0].shape[1]) if found else ()
+    if got != expected:
+        raise KeyError(f"the puzzle embedding is {got}, not {expected}")
+    if table is not None:
+        table.copy_(torch.cat(found))
 
 
 def _pieces(tensors: dict[str, Tensor]) -> list[dict[str, Tensor]]:

@@ -8,6 +8,7 @@ import torch.nn.functional as F
 from torch import Generator, Tensor
 
 from tiltrm.model.base import State
+from tiltrm.model.puzzle_ids import cut_rows
 from tiltrm.model.trm import TRM
 from tiltrm.tasks.base import PAD, exactly_right
 from tiltrm.train.carry import Carry
@@ -30,10 +31,10 @@ class SupervisionResult(NamedTuple):
 
 def supervise(
     model: TRM, carry: Carry, depth: int, add_noise: AddNoise, settings: TrainSettings,
-    dtype: torch.dtype,
+    dtype: torch.dtype, puzzle_rows: Tensor | None = None,
 ) -> SupervisionResult:  # fmt: skip
     """`depth` outer steps from the carried state; only the last one has a gradient."""
-    inputs = embed(model, carry.questions, dtype)
+    inputs = embed(model, carry.questions, dtype, puzzle_rows)
     state = carry.state
     with torch.no_grad():
         for _ in range(depth - 1):
@@ -91,14 +92,22 @@ def halt_loss(halt_logit: Tensor, right: Tensor) -> Tensor:
     return F.binary_cross_entropy_with_logits(halt_logit, target, reduction="none")
 
 
-def embed(model: TRM, questions: Tensor, dtype: torch.dtype) -> Tensor:
+def embed(
+    model: TRM, questions: Tensor, dtype: torch.dtype, puzzle_rows: Tensor | None = None
+) -> Tensor:
     """The embedded puzzles in `dtype`, made in parts, so that the float32 copy stays small.
 
+    puzzle_rows: (row, number) their rows of the puzzle embedding, if they collect a gradient.
     Proved by tests/train/test_supervision.py::test_embedding_in_parts_changes_nothing.
     """
     positions, width = model.config.positions, model.config.width
     rows = max(1, EMBED_NUMBERS // (positions * width))
-    return torch.cat([model.embed(part).to(dtype) for part in questions.split(rows)])
+    if puzzle_rows is None:
+        return torch.cat([model.embed(part).to(dtype) for part in questions.split(rows)])
+    prefix = model.config.prefix
+    parts = zip(puzzle_rows.split(rows), questions.split(rows), strict=True)
+    embedded = (model.embed_after(cut_rows(own, prefix, width), part) for own, part in parts)
+    return torch.cat([part.to(dtype) for part in embedded])
 
 
 def latent_noise(scale: float, batch: int, world: World, generator: Generator) -> AddNoise:

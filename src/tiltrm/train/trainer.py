@@ -39,13 +39,18 @@ class Trainer:
     def __init__(
         self, settings: TrainSettings, train: Puzzles, val: Puzzles, folder: Path, *,
         device: str = "auto", command: Sequence[str] = (), tensorboard: bool = False,
+        names: tuple[str, ...] | None = None, held_out: bool = True,
     ) -> None:  # fmt: skip
+        """names: of the puzzle ids, for ARC. held_out: whether `val` is apart from `train`; if it
+        is not, `best/` gets the newest weights, not the best ones.
+        """
         for puzzles in (train, val):
             puzzles.labels()  # raises if there are none
         self.settings, self.val, self.folder = settings, val, folder
         self.world, self.device = distributed.join(device)
         require_fitting(settings, self.world.size, self.device)
-        self.learner = Learner(settings, train, self.world, self.device)
+        self.held_out = held_out
+        self.learner = Learner(settings, train, self.world, self.device, names)
         self.clock = TrainingClock(settings, self.world, self.device)
         self.train_sample = train.take(slice(0, len(val)))
         self.best = -1.0
@@ -85,6 +90,14 @@ class Trainer:
                 f"{folder} must hold a model of this run's sizes {self.settings.model}, "
                 f"got {found.config}"
             )
+        model, table = self.learner.model, self.learner.table
+        if found.puzzle_names != model.puzzle_names:
+            raise SettingsError(
+                f"{folder} must hold a model with the puzzle ids of this run, got other names in "
+                "its puzzles.json; train on the same tasks in the same order"
+            )
+        if table is not None and found.puzzle_table is not None:
+            table.weights.copy_(found.puzzle_table)
         self.learner.load_weights(found.state_dict())
         self.log.write("weights", self.clock.step, start=str(folder))
 
@@ -131,7 +144,7 @@ class Trainer:
         with self.clock.not_training(), self.learner.ema.applied():
             val, train = self._validate(self.val), self._validate(self.train_sample)
             found = Evaluation(self.clock.step, self.clock.seconds, val, train)
-            if val.final > self.best:
+            if val.final > self.best or not self.held_out:
                 self.best = val.final
                 if self.world.is_leader:
                     curve = [*self.log.evaluations(), found]
