@@ -158,3 +158,14 @@ def test_bad_evaluations_are_sentences(
     asked = write_tasks(tmp_path / "asked.json", MINI[2:])
     error = said(capsys, "evaluate", "--model", mini, "--data", str(asked))
     assert "expected ARC tasks with the outputs of their tests, got none" in error
+
+
+def test_data_counts_what_an_arc_file_holds(
+    mini_file: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["data", mini_file]) == 0
+    assert "(mini-arc): 3 ARC tasks, 4 demonstrations, 4 test inputs, 3 known outputs" in (
+        capsys.readouterr().out
+    )
+    assert main(["data", mini_file, "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["arc_tasks"] == 3
