@@ -1,6 +1,7 @@
 """ARC tasks at the command line: found by their content, answered twice, written for Kaggle."""
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -169,3 +170,16 @@ def test_data_counts_what_an_arc_file_holds(
     )
     assert main(["data", mini_file, "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["arc_tasks"] == 3
+
+
+def test_a_replay_has_the_colours(mini: str, tmp_path: Path) -> None:
+    page = tmp_path / "run.html"
+    text = "1: 00000/01230/00400/00000/00000"
+    assert main(["solve", text, "--model", mini, "--html", str(page), *QUICK]) == 0
+    found = re.search(r'id="replay">(.*?)</script>', page.read_text("utf-8"), re.DOTALL)
+    assert found is not None
+    start = json.loads(found[1])["start"]
+    assert start["colours"][2:4] == ["#000000", "#0074d9"]
+    assert (start["side"], start["cells"]) == (5, 25)
+    assert json.loads(found[1])["baseline"]["solved"] is None
+    assert len(json.loads(found[1])["steps"][0]["leading"]) == 25

@@ -16,6 +16,7 @@ from tiltrm.solving.arc_record import ARC_KEYS, arc_record
 from tiltrm.solving.final_clouds import CloudRecorder
 from tiltrm.solving.solution import KEYS
 from tiltrm.tasks.arc import ARC, MINI_ARC
+from tiltrm.tasks.arc.draw import PALETTE
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 QUICK = {
@@ -93,6 +94,16 @@ def test_arc_is_solved_with_the_ids_of_its_augmentations() -> None:
     for one in found:
         assert all(len(grid) <= 30 for grid in one.ballot.attempts())
     assert not math.isnan(arc_record(ARC, found[0]).confidence or 0.0)
+
+
+def test_a_solution_draws_itself_in_colours() -> None:
+    found = solve(mini_model(), MINI_ARC.question(MINI[0].tests[0], 0)[None],
+                  method="deterministic", outer_steps=1)  # fmt: skip
+    assert PALETTE[5] in found._repr_html_()
+    pytest.importorskip("matplotlib")
+    (panel,) = found.plot().axes
+    grid = MINI_ARC.answer_grid(found.answers[0], found.answers[0])
+    assert panel.images[0].get_array().tolist() == [list(row) for row in grid or ()]
 
 
 def test_rules_are_refused_where_there_are_none() -> None:

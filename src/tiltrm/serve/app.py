@@ -32,7 +32,8 @@ from tiltrm.serve.requests import (
 )
 from tiltrm.serve.stream import EventStream, stream
 from tiltrm.settings import METHODS
-from tiltrm.tasks import by_name
+from tiltrm.tasks import Task, by_name
+from tiltrm.tasks.published import token_colours
 
 LARGEST_SEED = 2**31
 ROUTING = {  # sentences for refusals of the router
@@ -92,6 +93,11 @@ def _add_work(app: FastAPI, handler: RequestHandler, calls: LongCalls) -> None:
         return await read(request, kind, handler.limits)
 
 
+def _typed(task: Task) -> str:
+    """The characters that the page lets one type; none for a task whose cells are colours."""
+    return "" if token_colours(task) is not None else "".join(symbols(task))
+
+
 def _add_facts(app: FastAPI, handler: RequestHandler, calls: LongCalls, metrics: Metrics) -> None:
     @app.get("/v1/models")
     async def models() -> dict[str, Any]:
@@ -102,7 +108,7 @@ def _add_facts(app: FastAPI, handler: RequestHandler, calls: LongCalls, metrics:
                 "task": loaded.task.name,
                 "cells": loaded.task.cells,
                 "side": loaded.task.side,
-                "symbols": "".join(symbols(loaded.task)),
+                "symbols": _typed(loaded.task),
             }
             for loaded in handler.models.values()
         ]

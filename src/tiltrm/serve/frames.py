@@ -21,7 +21,7 @@ from tiltrm.explore.search import StagedSearch, adaptive_search
 from tiltrm.model.base import RecursiveModel, evaluations_per_step
 from tiltrm.solving import PuzzleRecord, stopping_rules
 from tiltrm.tasks import Task
-from tiltrm.tasks.published import has_rules, has_types, on_board, type_of
+from tiltrm.tasks.published import has_rules, has_types, on_board, token_colours, type_of
 from tiltrm.tasks.registry import TaskSource, source_of
 
 DIGITS = 4
@@ -46,6 +46,9 @@ def start(
     typed = {**settings, "untuned": not tuned}
     inside = on_board(task, puzzle)
     rows = inside[: task.side**2].view(task.side, task.side)  # a header may follow
+    optional: dict[str, Any] = {"type": type_of(task, puzzle)} if has_types(task) else {}
+    if (colours := token_colours(task)) is not None:
+        optional["colours"] = list(colours)
     return {
         "puzzle": text,
         "task": task.name,
@@ -57,7 +60,7 @@ def start(
         "seed": seed,
         "settings": dict(settings),
         "command": command(text, method, seed, typed, model_name, source_of(task.name)),
-    } | ({"type": type_of(task, puzzle)} if has_types(task) else {})  # fmt: skip
+    } | optional  # fmt: skip
 
 
 def symbols(task: Task, vocabulary: int | None = None) -> list[str]:

@@ -16,6 +16,7 @@ from tiltrm.model.base import RecursiveModel
 from tiltrm.serve import frames
 from tiltrm.settings import TABLE
 from tiltrm.solving import PuzzleRecord, build_search
+from tiltrm.solving.tidy import with_tidy_answers
 from tiltrm.tasks import Task
 
 STATIC = Path(__file__).parent / "static"
@@ -47,7 +48,8 @@ class Recording:
     def replay(self, record: PuzzleRecord) -> dict[str, Any]:
         """All data of the page."""
         puzzle = self.task.encode(record.puzzle)
-        baseline = run_search(frames.baseline_search(self.model), puzzle[None])
+        model = with_tidy_answers(self.model, self.task)
+        baseline = run_search(frames.baseline_search(model), puzzle[None])
         start = frames.start(
             self.task, self.model, puzzle, method=self.method, seed=self.seed,
             settings=self.settings, model_name=self.model_name, tuned=self.tuned,

@@ -13,6 +13,8 @@ from tiltrm.explore.result import SearchResult
 from tiltrm.explore.search import NOT_DECIDED, TIMED_OUT, UNDECIDED
 from tiltrm.solving.risk import trust
 from tiltrm.tasks import Task
+from tiltrm.tasks.arc import Arc, MiniArc
+from tiltrm.tasks.arc.draw import NO_RECTANGLE, PALETTE
 from tiltrm.tasks.published import (
     address_of,
     answer_text,
@@ -100,6 +102,11 @@ class Solution(SearchResult):
         count, side = min(rows, len(self)), self.task.side
         figure, axes = pyplot.subplots(1, count, figsize=(4 * count, 4.4), squeeze=False)
         for row, panel in enumerate(axes[0]):
+            panel.set(xticks=[], yticks=[])
+            panel.set_title(self.describe(row).replace("; ", "\n"), fontsize=8)
+            if isinstance(self.task, MiniArc | Arc):
+                self._plot_colours(panel, self.task, row)
+                continue
             doubt = 1.0 - self.cell_confidence[row].view(-1, side)
             panel.imshow(doubt.numpy(), cmap="Oranges", vmin=0.0, vmax=1.0)
             puzzle = self.answers[row] if self.puzzles is None else self.puzzles[row]
@@ -107,9 +114,18 @@ class Solution(SearchResult):
             cells = on_board(self.task, puzzle).nonzero().flatten().tolist()
             for cell, character in zip(cells, text, strict=True):
                 panel.text(cell % side, cell // side, character, ha="center", va="center")
-            panel.set(xticks=[], yticks=[])
-            panel.set_title(self.describe(row).replace("; ", "\n"), fontsize=8)
         return figure
+
+    def _plot_colours(self, panel: Any, task: MiniArc | Arc, row: int) -> None:
+        """The grid of an ARC answer in its colours."""
+        from matplotlib.colors import ListedColormap
+
+        puzzle = self.answers[row] if self.puzzles is None else self.puzzles[row]
+        grid = task.answer_grid(puzzle, self.answers[row])
+        if grid is None:
+            panel.text(0.5, 0.5, NO_RECTANGLE, ha="center", va="center")
+        else:
+            panel.imshow(grid, cmap=ListedColormap(PALETTE), vmin=-0.5, vmax=9.5)
 
 
 class Cells(NamedTuple):

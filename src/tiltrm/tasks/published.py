@@ -2,7 +2,8 @@
 
 A task whose puzzles may be smaller than its board, or of several types, has the methods `on_board`
 and `answer_text` or `type_of`; one whose puzzles have addresses has `address`. A task whose answers
-cannot be checked without labels has `has_rules = False`.
+cannot be checked without labels has `has_rules = False`. One whose cells are colours has
+`token_colours`, the colour of each token or None.
 """
 
 from typing import Any
@@ -41,6 +42,12 @@ def address_of(task: Task, puzzle: Tensor) -> str | None:
     """The address of a puzzle on a site for puzzles; None where it has none."""
     own: Any = getattr(task, "address", None)
     return (own(puzzle) or None) if own is not None else None
+
+
+def token_colours(task: Task) -> tuple[str | None, ...] | None:
+    """The colours of the tokens 0, 1, ...; None where cells are characters."""
+    found: tuple[str | None, ...] | None = getattr(task, "token_colours", None)
+    return found
 
 
 def has_rules(task: Task) -> bool:

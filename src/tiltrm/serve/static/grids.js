@@ -15,6 +15,7 @@ export function paintGrid(canvas, run, { tokens, entropy, differs, doubt }) {
   context.fillStyle = colour("sheet");
   context.fillRect(0, 0, width, width);
   if (isAddress(run.puzzle)) return paintBoard(context, width, run, { tokens, entropy, differs, doubt });
+  if (run.colours) return paintColours(context, width, run, { tokens, entropy, differs, doubt });
   const size = width / run.side;
   const write = run.task === "maze" ? mazeCell : gridCell;
   const blank = run.symbols[1]; // of every task but the maze
@@ -30,6 +31,43 @@ export function paintGrid(canvas, run, { tokens, entropy, differs, doubt }) {
   }
   if (run.task === "maze") return;
   gridLines(context, width, run.side, run.task.startsWith("sudoku") ? Math.sqrt(run.side) : run.side);
+}
+
+/** The same for a task whose cells are colours; a ring is the wider the less sure its cell is. */
+function paintColours(context, width, run, { tokens, entropy, differs, doubt }) {
+  const size = width / run.side, least = entropy ? lowest(entropy) : 0;
+  const inks = Object.fromEntries(["sheet", "ink", "wrong"].map((name) => [name, colour(name)]));
+  for (let cell = 0; cell < run.cells; cell++) {
+    const box = { x: (cell % run.side) * size, y: Math.floor(cell / run.side) * size, size };
+    const fill = run.colours[tokens[cell]];
+    if (!fill) continue;
+    tint(context, box, fill, 1);
+    const radius = entropy ? 0.45 * size * shade(entropy[cell], least) : 0;
+    if (radius > 0.5) ring(context, box, radius, inks);
+    if (differs?.has(cell) || doubt?.has(cell)) outline(context, box, inks.wrong);
+  }
+  gridLines(context, width, run.side, run.side);
+}
+
+function ring(context, { x, y, size }, radius, inks) {
+  context.beginPath();
+  context.arc(x + size / 2, y + size / 2, radius, 0, 2 * Math.PI);
+  context.fillStyle = inks.sheet;
+  context.fill();
+  context.strokeStyle = inks.ink;
+  context.lineWidth = Math.max(0.75, size / 24);
+  context.stroke();
+}
+
+/** "7: 012/345" or "012/345" as the tokens of a board of colours; 0 where there is no cell. */
+function colourTokens(run, text) {
+  const tokens = Array(run.cells).fill(0);
+  const rows = text.slice(text.indexOf(":") + 1).trim().split("/");
+  rows.forEach((row, down) => [...row].forEach((symbol, right) => {
+    const token = run.symbols.indexOf(symbol);
+    if (run.colours[token]) tokens[down * run.side + right] = token;
+  }));
+  return tokens;
 }
 
 /** The same for a puzzle that is an address. */
@@ -121,11 +159,13 @@ function gridLines(context, width, side, box) {
 }
 
 /** A text of the run's symbols as tokens; what is no symbol is taken from `other`. An address has clues and no tokens. */
-export const tokensOf = (run, text, other = []) =>
-  isAddress(text) ? [] : [...text].map((symbol, cell) => {
+export function tokensOf(run, text, other = []) {
+  if (run.colours) return colourTokens(run, text);
+  return isAddress(text) ? [] : [...text].map((symbol, cell) => {
     const token = run.symbols.indexOf(symbol);
     return token < 0 ? other[cell] : token;
   });
+}
 
 /** The cells where two grids differ. */
 export const difference = (some, other) =>

@@ -228,7 +228,7 @@ export class Replay {
     const differs = this.baseline.solved ? new Set() : difference(tokens, this.answer);
     byId("baseline-words").textContent = baselineWords(this.baseline, this.result, this.answer);
     byId("baseline-grid").setAttribute("aria-label",
-      this.baseline.solved ? "Its answer, a valid solution" : `Its answer, not a solution; ${differs.size} cells differ`);
+      this.baseline.solved ? "Its answer, a valid solution" : `Its answer${this.baseline.solved === null ? "" : ", not a solution"}; ${differs.size} cells differ`);
     paintGrid(byId("baseline-grid"), this.run, { tokens, differs });
   }
 

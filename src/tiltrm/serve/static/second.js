@@ -63,7 +63,7 @@ export class SecondRun {
     const first = this.replay.result;
     const tokens = result.answer ? tokensOf(this.run, result.answer, this.leading) : this.leading;
     const differs = first?.answer ? difference(tokens, this.replay.answer) : new Set();
-    const verdict = result.abstained ? "gives no answer" : result.solved_by_rules ? "solves it" : "does not solve it";
+    const verdict = result.abstained ? "gives no answer" : result.solved_by_rules === null ? "answers" : result.solved_by_rules ? "solves it" : "does not solve it";
     const apart = differs.size ? ` ${plural(differs.size, "cell")} differ from the answer above.` : " The same answer as above.";
     paintGrid(byId("second-grid"), this.run, { tokens, differs });
     byId("second-grid").setAttribute("aria-label", `The answer of ${method}: ${verdict}`);

@@ -24,6 +24,7 @@ export function verdict(run, result) {
   if (result.error) return { title: "Not a puzzle", good: false, sentences: [result.error] };
   const sentences = [reason(run, result), confidenceWords(result), uncertainWords(run, result), ...several(run)];
   if (result.abstained) return { title: "Withheld", good: false, sentences };
+  if (result.solved_by_rules === null) return { title: "Answered", good: true, sentences };
   return { title: result.solved_by_rules ? "Solved" : "Not solved", good: result.solved_by_rules, sentences };
 }
 
@@ -48,6 +49,7 @@ function reason({ method }, { decided_by: by, outer_steps: steps, particles }) {
 function confidenceWords({ confidence, solved_by_rules: solved, abstained }) {
   const sure = `The whole answer is right with a confidence of ${percent(confidence)}`;
   if (abstained) return `${sure}; it was withheld.`;
+  if (solved === null) return `${sure}; there are no rules that could check it.`;
   return solved ? `${sure}; it is a valid solution.` : `${sure}, but it breaks a rule.`;
 }
 
@@ -79,6 +81,10 @@ export const singleTrajectory = ({ method }, { particles }) =>
 /** The deterministic run in words. */
 export function baselineWords(baseline, result, answer) {
   const steps = `${plural(baseline.outer_steps, "outer step")}, ${count(baseline.evaluations)} evaluations`;
+  if (baseline.solved === null) {
+    const other = difference(baseline.tokens, answer).size ? "another answer" : "the same answer";
+    return `The model as published, one trajectory without noise, gives ${other}: ${steps}.`;
+  }
   if (!baseline.solved) {
     const apart = difference(baseline.tokens, answer).size;
     const where = apart ? ` ${plural(apart, "cell")} ${apart === 1 ? "differs" : "differ"} from the answer of the search.` : "";

@@ -12,6 +12,7 @@ PALETTE = (
     "#000000", "#0074d9", "#ff4136", "#2ecc40", "#ffdc00",
     "#aaaaaa", "#f012be", "#ff851b", "#7fdbff", "#870c25",
 )  # fmt: skip
+TOKEN_COLOURS = (None, None, *PALETTE)  # by token
 TERMINAL = (16, 32, 203, 41, 220, 248, 199, 208, 117, 88)  # the nearest of 256 terminal colours
 NO_RECTANGLE = "no rectangle"
 LARGEST, CELL, GAP = 360, 36, 44  # SVG units: a grid, its largest cell, between the grids

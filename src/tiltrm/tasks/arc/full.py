@@ -45,6 +45,7 @@ class Arc:
     cells = BOARD + ID_CELLS
     vocabulary = VOCABULARY
     has_rules = False
+    token_colours = draw.TOKEN_COLOURS
     grid_cells = BOARD
     id_cells = ID_CELLS
 

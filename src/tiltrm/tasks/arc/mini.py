@@ -62,6 +62,7 @@ class MiniArc:
     cells = CELLS
     vocabulary = TOKENS
     has_rules = False
+    token_colours = draw.TOKEN_COLOURS
     grid_cells = GRID
 
     @property
