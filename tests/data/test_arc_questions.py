@@ -24,7 +24,7 @@ def test_mini_arc_takes_any_augmentation_of_every_input() -> None:
         assert MINI_ARC.augmentation_of(one.tokens) == one.augmentation
         grid = one.task.tests[one.index]
         turned = one.augmentation.apply(grid)
-        assert one.read(MINI_ARC, MINI_ARC.answer(turned)) == grid
+        assert one.read(MINI_ARC, MINI_ARC.answer(turned)[None]) == [grid]
     assert int(MINI_ARC.task_numbers(found[5].tokens)) == 1
     again = arc_questions(MINI_ARC, MINI, augmentations=5, seed=3)
     assert [one.augmentation for one in again] == [one.augmentation for one in found]
@@ -36,7 +36,7 @@ def test_arc_asks_the_augmentations_that_have_a_name() -> None:
     assert {int(ARC.task_numbers(one.tokens)) for one in found} == {1, 3, 4}
     for one in found:
         assert ARC.question_grid(one.tokens) == one.augmentation.apply(GRID)
-        assert one.read(ARC, ARC.answer(one.augmentation.apply(OUTPUT))) == OUTPUT
+        assert one.read(ARC, ARC.answer(one.augmentation.apply(OUTPUT))[None]) == [OUTPUT]
     two = arc_questions(ARC, [TASK], NAMES, augmentations=2)
     assert len(two) == 2
     alone = arc_questions(ARC, FULL, NAMES, augmentations=2)[:2]  # the others change nothing
@@ -51,7 +51,7 @@ def test_translated_grids_have_room_and_are_read_where_they_are() -> None:
         corner = divmod(cell, 30)
         places.add(corner)
         answer = ARC.answer(one.augmentation.apply(OUTPUT), corner)
-        assert one.read(ARC, answer) == OUTPUT
+        assert one.read(ARC, answer[None]) == [OUTPUT]
     assert len(places) > 20
     assert divmod(int((found[0].tokens[:900] > 1).nonzero()[0]), 30) == (0, 0)
 

@@ -12,9 +12,9 @@ from tiltrm.solving.final_clouds import FinalCloud
 from tiltrm.tasks.arc.grids import ColourGrid
 
 
-def read(answer: Tensor) -> ColourGrid | None:
+def read(answers: Tensor) -> list[ColourGrid | None]:
     """Answers of one cell; 0 is no grid."""
-    return None if int(answer[0]) == 0 else ((int(answer[0]),),)
+    return [((cell,),) if cell else None for cell in answers[:, 0].tolist()]
 
 
 def cloud(

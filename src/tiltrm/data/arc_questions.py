@@ -32,10 +32,10 @@ class ArcQuestion:
     augmentation: Augmentation
     tokens: Tensor  # (cell,) uint8
 
-    def read(self, model_task: AnyArc, answer: Tensor) -> ColourGrid | None:
-        """The grid of an answer (cell,), turned back."""
-        grid = model_task.answer_grid(self.tokens, answer)
-        return None if grid is None else self.augmentation.undo(grid)
+    def read(self, model_task: AnyArc, answers: Tensor) -> list[ColourGrid | None]:
+        """The grids of answers (answer, cell), turned back; None for one that shows no grid."""
+        grids = model_task.answer_grids(self.tokens, answers)
+        return [None if grid is None else self.augmentation.undo(grid) for grid in grids]
 
 
 def arc_questions(

@@ -72,8 +72,8 @@ def solve_arc(
                     yield current
                 current = ArcAnswer(question.task, question.index, question.tokens, found, row)
 
-            def read(answer: Tensor, question: ArcQuestion = question) -> ColourGrid | None:
-                return question.read(model_task, answer)
+            def read(answers: Tensor, question: ArcQuestion = question) -> list[ColourGrid | None]:
+                return question.read(model_task, answers)
 
             confidence = float(found.confidence[row])
             current.ballot.add(clouds[row], read, found.answers[row], confidence)

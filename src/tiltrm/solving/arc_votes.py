@@ -7,6 +7,7 @@ halt probability. Answers of earlier steps come last; they fill attempts that wo
 Proved by tests/solving/test_arc_votes.py.
 """
 
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -15,13 +16,13 @@ import torch
 from torch import Tensor
 
 from tiltrm.errors import SettingsError
-from tiltrm.solving.final_clouds import FinalCloud
+from tiltrm.solving.final_clouds import Answer, FinalCloud
 from tiltrm.tasks.arc.grids import ColourGrid, write_rows
 
 RANKINGS = ("weighted", "votes")
 ATTEMPTS = 2
 NOTHING: ColourGrid = ((0,),)  # an attempt where no particle gave a grid; ARC wants some grid
-ReadGrid = Callable[[Tensor], ColourGrid | None]  # tokens of an answer -> its grid as published
+ReadGrids = Callable[[Tensor], list[ColourGrid | None]]  # (answer, cell) -> grids as published
 
 
 @dataclass
@@ -32,7 +33,7 @@ class Candidate:
     weight: float = 0.0  # of the votes of all questions together
     votes: int = 0  # particles
     halting: float = 0.0  # the sum of their halt probabilities
-    earlier: int = 0  # steps at which it was the heaviest answer before the last
+    earlier: float = 0.0  # its weight at the steps before the last, summed
 
     @property
     def mean_halting(self) -> float:
@@ -45,33 +46,47 @@ class Ballot:
 
     def __init__(self) -> None:
         self._found: dict[ColourGrid, Candidate] = {}
+        self._spare: list[tuple[ReadGrids, Counter[Answer]]] = []
         self.questions = 0
 
-    def add(self, cloud: FinalCloud, read: ReadGrid, answer: Tensor, confidence: float) -> None:
+    def add(self, cloud: FinalCloud, read: ReadGrids, answer: Tensor, confidence: float) -> None:
         """Count one searched question: its last cloud, and the answer (cell,) of the search."""
         self.questions += 1
         alive = cloud.weights > 0
-        if not bool(alive.any()):
-            return
+        if bool(alive.any()):
+            self._count(cloud, alive, read, answer, confidence)
+        if len(self._found) < ATTEMPTS:
+            self._spare.append((read, cloud.earlier))
+        else:
+            self._spare.clear()
+
+    def _count(
+        self, cloud: FinalCloud, alive: Tensor, read: ReadGrids, answer: Tensor, confidence: float
+    ) -> None:
         answers, which = np.unique(cloud.answers[alive].numpy(), axis=0, return_inverse=True)
         weights, halting = cloud.weights[alive].numpy(), cloud.halting[alive].numpy()
-        own = self._of(read(answer))
+        *grids, own = read(torch.cat((torch.from_numpy(answers), answer[None])))
         if own is not None:
-            own.weight += confidence
-        for number, tokens in enumerate(answers):
-            found = self._of(read(torch.from_numpy(tokens)))
-            if found is not None:
-                gave = which.reshape(-1) == number
+            self._of(own).weight += confidence
+        for number, grid in enumerate(grids):
+            if grid is not None:
+                found, gave = self._of(grid), which.reshape(-1) == number
                 found.weight += (1.0 - confidence) * float(weights[gave].sum())
                 found.votes += int(gave.sum())
                 found.halting += float(halting[gave].sum())
-        for content, count in cloud.earlier.items():
-            found = self._of(read(torch.tensor(list(content), dtype=torch.uint8)))
-            if found is not None:
-                found.earlier += count
 
-    def _of(self, grid: ColourGrid | None) -> Candidate | None:
-        return None if grid is None else self._found.setdefault(grid, Candidate(grid))
+    def _of(self, grid: ColourGrid) -> Candidate:
+        return self._found.setdefault(grid, Candidate(grid))
+
+    def _add_spare(self) -> None:
+        """Count the answers of earlier steps, which are read only where they are needed."""
+        for read, earlier in self._spare:
+            rows = [torch.frombuffer(bytearray(each), dtype=torch.uint8) for each in earlier]
+            grids = read(torch.stack(rows)) if rows else []
+            for grid, weight in zip(grids, earlier.values(), strict=True):
+                if grid is not None:
+                    self._of(grid).earlier += weight
+        self._spare.clear()
 
     def ranked(self, ranking: str = "weighted") -> list[Candidate]:
         """The candidates, best first; equal ones in the order of their texts."""
@@ -79,9 +94,10 @@ class Ballot:
             raise SettingsError(
                 f"ranking must be one of {', '.join(RANKINGS)}, got {ranking!r:.60}"
             )
+        self._add_spare()
         by_weight = ranking == "weighted"
 
-        def order(one: Candidate) -> tuple[float, float, int, str]:
+        def order(one: Candidate) -> tuple[float, float, float, str]:
             first = one.weight if by_weight else one.votes
             return -first, -one.mean_halting, -one.earlier, write_rows(one.grid)
 

@@ -20,7 +20,7 @@ class FinalCloud(NamedTuple):
     answers: Tensor  # (particle, cell) uint8
     weights: Tensor  # (particle,) float64, of sum 1; all 0 in a dead cloud
     halting: Tensor  # (particle,) float64, halt probabilities
-    earlier: Counter[Answer]  # steps before the last at which an answer was the heaviest one
+    earlier: Counter[Answer]  # the weights of answers at the steps before the last, summed
 
 
 class CloudRecorder:
@@ -41,9 +41,11 @@ class CloudRecorder:
         for row, key in enumerate(info.context.problem.keys.tolist()):
             before = self._clouds.get(key)
             earlier: Counter[Answer] = Counter() if before is None else before.earlier
-            if before is not None and bool(before.weights.any()):
-                heaviest = int(before.weights.argmax())
-                earlier[before.answers[heaviest].numpy().tobytes()] += 1
+            if before is not None:
+                given = zip(before.answers.numpy(), before.weights.tolist(), strict=True)
+                for answer, weight in given:
+                    if weight > 0.0:
+                        earlier[answer.tobytes()] += weight
             self._clouds[key] = FinalCloud(answers[row], weights[row], halting[row], earlier)
 
     def clouds(self, puzzles: Tensor, seed: int) -> Sequence[FinalCloud]:

@@ -78,12 +78,18 @@ class Arc:
 
         It is the largest one whose upper left corner is that of the question's grid.
         """
-        board = answer[:BOARD]
-        return cut(board, self._answer_box(puzzle, board))
+        return self.answer_grids(puzzle, answer[None])[0]
+
+    def answer_grids(self, puzzle: Tensor, answers: Tensor) -> list[ColourGrid | None]:
+        """The same for several answers (answer, cell) to one question."""
+        boards = answers[:, :BOARD]
+        box = self._answer_box(puzzle, boards)
+        sizes = zip(*(each.tolist() for each in box), strict=True)
+        return [cut(board, *size) for board, size in zip(boards, sizes, strict=True)]
 
     def question_grid(self, puzzle: Tensor) -> ColourGrid | None:
         """The input grid of a question (cell,)."""
-        return cut(puzzle[:BOARD], colour_box(puzzle[:BOARD]))
+        return cut(puzzle[:BOARD], *map(int, colour_box(puzzle[:BOARD])))
 
     def _answer_box(self, puzzle: Tensor, board: Tensor) -> Box:
         corner = colour_box(puzzle[..., :BOARD])
@@ -113,7 +119,7 @@ class Arc:
         box = colour_box(tokens[:BOARD])
         if not bool(self.well_formed(tokens)):
             box = answer_box(tokens[:BOARD], box.top, box.left)
-        grid = cut(tokens[:BOARD], box)
+        grid = cut(tokens[:BOARD], *map(int, box))
         number = int(id_numbers(tokens))
         place = f" +{int(box.top)}+{int(box.left)}" if bool(box.top + box.left) and number else ""
         head = f"{number}{place}: " if number else ""

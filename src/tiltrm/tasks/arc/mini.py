@@ -108,6 +108,10 @@ class MiniArc:
             return None
         return tuple(map(tuple, (cells.long() - BLACK).view(SIDE, SIDE).tolist()))
 
+    def answer_grids(self, puzzle: Tensor, answers: Tensor) -> list[ColourGrid | None]:
+        """The same for several answers (answer, cell) to one question."""
+        return [self.answer_grid(puzzle, answer) for answer in answers]
+
     def question_grid(self, puzzle: Tensor) -> ColourGrid | None:
         """The input grid of a question (cell,)."""
         return self.answer_grid(puzzle, puzzle)

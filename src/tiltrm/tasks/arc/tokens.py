@@ -84,7 +84,7 @@ def answer_box(board: Tensor, top: Tensor, left: Tensor) -> Box:
     """
     coloured = is_colour(board).unflatten(-1, (SIDE, SIDE))
     places = torch.arange(SIDE, device=board.device)
-    top, left = torch.broadcast_tensors(top, left)
+    top, left = (each.expand(board.shape[:-1]) for each in (top, left))
     below, right = (places >= corner[..., None] for corner in (top, left))
     row_ok = coloured | ~right.unsqueeze(-2)  # cells left of the corner do not end a run
     run = (row_ok.cumprod(-1).bool() & right.unsqueeze(-2)).sum(-1)  # (..., row)
@@ -125,9 +125,8 @@ def moved(board: Tensor, box: Box, top: Tensor, left: Tensor) -> Tensor:
     return drawn(board.gather(-1, cells), Box(top, left, box.height, box.width))
 
 
-def cut(board: Tensor, box: Box) -> ColourGrid | None:
-    """The grid of one board (900,) in a box of single numbers; None if the box is empty."""
-    top, left, height, width = (int(each) for each in box)
+def cut(board: Tensor, top: int, left: int, height: int, width: int) -> ColourGrid | None:
+    """The grid of one board (900,) in a box; None if the box is empty."""
     if not height:
         return None
     rows = board.view(SIDE, SIDE)[top : top + height, left : left + width].long() - BLACK
