@@ -1,4 +1,4 @@
-"""Tiny runs on ARC tasks that can be solved only by knowing the task: it is the header or the id."""
+"""Tiny runs on ARC tasks that only knowledge of the task can solve: by its header or its id."""
 
 import random
 from pathlib import Path
