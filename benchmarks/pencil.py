@@ -15,7 +15,7 @@ import torch
 from torch import Tensor
 
 import tiltrm
-from tiltrm.cli.evaluate_command import parse_method
+from tiltrm.cli.methods import parse_method
 from tiltrm.data import npy
 from tiltrm.device import choose
 from tiltrm.errors import PuzzleError

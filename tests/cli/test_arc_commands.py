@@ -124,3 +124,48 @@ def test_bad_calls_are_sentences(
 def test_an_id_that_the_table_does_not_have(full: str, capsys: pytest.CaptureFixture[str]) -> None:
     error = said(capsys, "solve", "99: 012/345", "--model", full, *QUICK)
     assert "must lie in 0..4" in error
+
+
+def test_methods_are_compared_by_pass_at_two(
+    mini: str, mini_file: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    command = ["evaluate", "--model", mini, "--data", mini_file, "--seeds", "2", "--set",
+               "outer_steps=2", "--method", "deterministic", "deterministic:augmentations=3",
+               "guided:particles=2"]  # fmt: skip
+    assert main([*command, "--json"]) == 0
+    out, err = capsys.readouterr()
+    assert "1 tasks without outputs are left out" in err
+    found = json.loads(out)
+    assert (found["tasks"], found["test_inputs"]) == (2, 3)
+    assert [row["evaluations"]["mean"] for row in found["rows"]] == [4, 12, 8]
+    assert [row["runs"] for row in found["rows"]] == [1, 2, 2]
+    assert {"pass_1", "pass_2", "pass_1_votes", "pass_2_votes"} <= set(found["rows"][0])
+    assert [pair["split"] for pair in found["paired"]] == ["pass@1", "pass@1", "pass@2", "pass@2"]
+    assert main(command) == 0
+    assert "pass@2 % by votes" in capsys.readouterr().out
+
+
+def test_bad_evaluations_are_sentences(
+    mini: str, mini_file: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def evaluating(*arguments: str) -> str:
+        return said(capsys, "evaluate", "--model", mini, "--data", mini_file, *arguments)
+
+    assert "--store is not for ARC tasks" in evaluating("--store", str(tmp_path))
+    assert "method must be one of" in evaluating("--method", "adaptive_rules")
+    assert "got copies; leave it out" in evaluating("--set", "copies=3", "--method", "guided")
+    assert "--limit must be at least 1 task" in evaluating("--limit", "0")
+    asked = write_tasks(tmp_path / "asked.json", MINI[2:])
+    error = said(capsys, "evaluate", "--model", mini, "--data", str(asked))
+    assert "expected ARC tasks with the outputs of their tests, got none" in error
+
+
+def test_data_counts_what_an_arc_file_holds(
+    mini_file: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["data", mini_file]) == 0
+    assert "(mini-arc): 3 ARC tasks, 4 demonstrations, 4 test inputs, 3 known outputs" in (
+        capsys.readouterr().out
+    )
+    assert main(["data", mini_file, "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["arc_tasks"] == 3

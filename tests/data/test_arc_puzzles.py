@@ -1,10 +1,14 @@
 """ARC tasks as puzzles: their numbers, and that no test output is among the demonstrations."""
 
-import pytest
+from pathlib import Path
 
-from tiltrm.data import arc_puzzles
+import pytest
+from tests.tasks.arc.arc_samples import MINI, write_tasks
+
+from tiltrm.data import arc_puzzles, read
 from tiltrm.data.arc_files import ArcTask
 from tiltrm.errors import DataError
+from tiltrm.tasks import SUDOKU
 from tiltrm.tasks.arc import ARC, MINI_ARC
 
 
@@ -53,3 +57,19 @@ def test_more_tasks_than_tokens_are_refused() -> None:
     many = [ArcTask(str(number), ((square(1), square(1)),), (square(1),)) for number in range(241)]
     with pytest.raises(DataError, match=r"task '240': expected a task number in 0\.\.239"):
         arc_puzzles.input_puzzles(MINI_ARC, many)
+
+
+def test_read_gives_the_inputs_whose_outputs_are_known(tmp_path: Path) -> None:
+    path = write_tasks(tmp_path / "mini.json", [MINI[2], *MINI])
+    with pytest.raises(
+        DataError, match="expected puzzles of sudoku, got ARC tasks; add --task min"
+    ):
+        read(path, SUDOKU)
+    path = write_tasks(tmp_path / "mini.json", [MINI[2], *MINI[:2]])
+    found = read(path)
+    assert found.task is MINI_ARC
+    assert MINI_ARC.task_numbers(found.questions).tolist() == [1, 2, 2]  # 0 has no outputs
+    assert found.answers is not None
+    assert len(read(path, limit=1)) == 1
+    only = read(write_tasks(tmp_path / "asked.json", MINI[2:]), ARC)
+    assert (only.answers, ARC.task_numbers(only.questions).tolist()) == (None, [1])

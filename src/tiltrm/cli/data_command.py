@@ -11,7 +11,9 @@ from typing import Any, TextIO
 
 from tiltrm.cli.forecast import say_if_long
 from tiltrm.cli.progress import Bar
-from tiltrm.data import SPLITS, checksum, guess, read, read_lines
+from tiltrm.data import SPLITS, Puzzles, checksum, guess, read, read_lines
+from tiltrm.data.arc_files import is_arc_file, read_arc_tasks
+from tiltrm.data.arc_puzzles import is_arc
 from tiltrm.errors import DataError, PuzzleError, SettingsError
 from tiltrm.tasks import SUDOKU, Task, by_name
 from tiltrm.tasks.check import check_task
@@ -122,11 +124,26 @@ def _report(path: str | Path, task: Task | None, max_bytes: int | None) -> dict[
         puzzles = read(path, task, max_bytes=max_bytes)
     except DataError as error:
         return _report_bad(path, task, error, max_bytes)
+    if is_arc(puzzles.task) and is_arc_file(path):
+        return _report_arc(path, puzzles, max_bytes)
     digest = checksum(puzzles)
     split = next((name for name, known in SPLITS.items() if known.sha256 == digest), None)
     return {
         "file": str(path), "task": puzzles.task.name, "puzzles": len(puzzles),
         "answers": puzzles.answers is not None, "sha256": digest, "split": split, "bad": [],
+    }  # fmt: skip
+
+
+def _report_arc(path: str | Path, puzzles: Puzzles, max_bytes: int | None) -> dict[str, Any]:
+    """The same for ARC tasks; `puzzles` are their test inputs."""
+    tasks = read_arc_tasks(path, max_bytes)
+    return {
+        "file": str(path), "task": puzzles.task.name, "puzzles": len(puzzles),
+        "answers": puzzles.answers is not None, "sha256": checksum(puzzles), "split": None,
+        "bad": [], "arc_tasks": len(tasks),
+        "demonstrations": sum(len(task.demonstrations) for task in tasks),
+        "test_inputs": sum(len(task.tests) for task in tasks),
+        "known_outputs": sum(len(task.outputs or ()) for task in tasks),
     }  # fmt: skip
 
 
@@ -167,6 +184,11 @@ def _words(report: dict[str, Any]) -> str:
     answers = {True: ", with answers", False: ", without answers", None: ""}[report["answers"]]
     task = "" if report["task"] is None else f" of {report['task']}"
     lines = [f"{report['file']}: {_counted(report['puzzles'], 'puzzle')}{task}{answers}"]
+    if "arc_tasks" in report:
+        counts = (("arc_tasks", "ARC task"), ("demonstrations", "demonstration"),
+                  ("test_inputs", "test input"), ("known_outputs", "known output"))  # fmt: skip
+        lines = [f"{report['file']} ({report['task']}): "
+                 + ", ".join(_counted(report[key], what) for key, what in counts)]  # fmt: skip
     if report["sha256"]:
         lines += [f"split: {report['split'] or 'not a known split'}"]
         lines += [f"sha256: {report['sha256']}"]

@@ -2,18 +2,19 @@
 
 import argparse
 import json
-import re
 import tempfile
 from collections.abc import Mapping, Sequence
 from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
+from tiltrm.cli.arc_evaluating import run_arc_evaluation
 from tiltrm.cli.flags import FOLDS, USUALLY_EVALUATED
 from tiltrm.cli.job_forecast import say_if_jobs_are_long
+from tiltrm.cli.methods import method_settings, parse_method, settings_from
 from tiltrm.cli.notes import say_guide_notes
 from tiltrm.cli.progress import Bar
-from tiltrm.cli.values import parse_assignment
+from tiltrm.data.arc_files import is_arc_file
 from tiltrm.device import choose
 from tiltrm.errors import SettingsError
 from tiltrm.evaluate import (
@@ -28,7 +29,6 @@ from tiltrm.evaluate import (
     summarise,
 )
 from tiltrm.evaluate import run as compute
-from tiltrm.evaluate.options import NAMES, PLANNED, RULES, settable, tuned_settings
 from tiltrm.evaluate.reliability import reliabilities, reliability_table
 from tiltrm.evaluate.run import Progress
 from tiltrm.evaluate.store import say
@@ -45,15 +45,18 @@ from tiltrm.model import load
 from tiltrm.report.reliability import draw_reliability
 from tiltrm.solving.plans import tuned_plan
 from tiltrm.solving.risk import check_risk
+from tiltrm.tasks import SUDOKU
 
 Types = Mapping[str, Sequence[int]]
-TUNED = "tuned"  # a setting of this command: whether adaptive takes the plan of `tiltrm tune`
 CLUSTER_DEVICES = ("auto", "cpu", "cuda")  # every worker of a cluster has its own GPU
 MOST_SEEDS = 1000  # more are likely a typing mistake
 
 
 def run(arguments: argparse.Namespace) -> int:
     """Compute the missing results, then print the tables."""
+    if is_arc_file(arguments.data):
+        return run_arc_evaluation(arguments)
+    arguments.model = arguments.model or SUDOKU.defaults.model
     asked = [parse_method(text) for text in arguments.method or USUALLY_EVALUATED]
     for risk in arguments.risk:
         check_risk(risk)
@@ -163,32 +166,16 @@ def _jobs(
     arguments: argparse.Namespace, asked: Sequence[tuple[str, dict[str, Any]]], target: EvalTarget
 ) -> list[Job]:
     """The jobs of all methods; a setting of --set goes to the methods that have it."""
-    shared = _settings(arguments.settings)
+    shared = settings_from(arguments.settings)
     if arguments.by_step:
         shared["by_step"] = True
     for name in ("seconds", "puzzle_id"):
         if getattr(arguments, name) is not None:
             shared[name] = getattr(arguments, name)
-    having = {
-        method: settable(method, target.task) + ((TUNED,) if method in PLANNED else ())
-        for method, _ in asked
-    }
-    for name in shared:
-        if not any(name in names for names in having.values()):
-            every = sorted({known for names in having.values() for known in names})
-            raise SettingsError(
-                f"expected a setting among {', '.join(every)} for {', '.join(having)}, got {name}; "
-                "leave it out or choose another method"
-            )
     counts = _counts(arguments, target.puzzles)
     tuned = tuned_plan(load(arguments.model, puzzle_id=arguments.puzzle_id), target.task)
     found: dict[str, Job] = {}
-    for method, own in asked:
-        settings = {n: v for n, v in shared.items() if n in having[method]} | own
-        wanted = settings.pop(TUNED, True)
-        if method in PLANNED and tuned is not None and wanted and "stages" not in settings:
-            method = RULES if tuned.rules and "halt_above" not in settings else method
-            settings = tuned_settings(method, tuned) | settings
+    for method, settings in method_settings(asked, shared, target.task, tuned):
         found |= {job.key: job for job in plans.jobs(target, method, settings, **counts)}
     return list(found.values())
 
@@ -205,22 +192,3 @@ def _counts(arguments: argparse.Namespace, puzzles: int) -> dict[str, Any]:
         if not 1 <= count <= most[name]:
             raise SettingsError(f"--{name} must lie in 1..{most[name]}, got {count}")
     return {"limit": limit, **counts}
-
-
-def parse_method(text: str) -> tuple[str, dict[str, Any]]:
-    """'ptrm:particles=25,select=majority' -> its name and its settings."""
-    name, _, rest = text.partition(":")
-    if name not in NAMES:
-        raise SettingsError(f"method must be one of {', '.join(NAMES)}, got {name!r}")
-    parts = re.split(r",\s*(?=[a-z_]+=)", rest)  # a comma inside a list begins no setting
-    return name, _settings([part for part in parts if part])
-
-
-def _settings(texts: Sequence[str]) -> dict[str, Any]:
-    """Settings from KEY=VALUE each; none may be given twice."""
-    found: dict[str, Any] = {}
-    for name, value in map(parse_assignment, texts):
-        if name in found:
-            raise SettingsError(f"expected every setting once, got {name} again; leave one out")
-        found[name] = value
-    return found

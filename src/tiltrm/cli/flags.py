@@ -286,14 +286,15 @@ def add_evaluate(parser: argparse.ArgumentParser) -> None:
         "adaptive:stages=[[1,20],[8,24,false,0.6]],turned=true. Values are as in TOML, or bare "
         "words. A model that was tuned has its own plan; adaptive:tuned=false is the task's. "
         "With --store, a run that was killed continues, and results that exist are not "
-        "computed again."
+        "computed again. On ARC tasks the methods are compared by pass@1 and pass@2, and every one "
+        "takes augmentations=N: deterministic:augmentations=16."
     )
     add = parser.add_argument
-    add("--model", metavar="M", default="sudoku-extreme", help="bundled name, folder or checkpoint "
-        "(sudoku-extreme)")  # fmt: skip
+    add("--model", metavar="M", help="bundled name, folder or checkpoint (sudoku-extreme, or that "
+        "of the ARC tasks)")  # fmt: skip
     _add_puzzle_id(parser)
-    add("--data", metavar="F", required=True, help="file, folder or dataset of puzzles; where it "
-        "has no answers, a valid solution counts as right")  # fmt: skip
+    add("--data", metavar="F", required=True, help="file, folder or dataset of puzzles, or "
+        "ARC tasks in JSON; where it has no answers, a valid solution counts as right")  # fmt: skip
     add("--task", help=f"{TASKS} (the model's own)")
     add("--split", metavar="NAME", help="name of these puzzles in the tables (the name of the "
         "file)")  # fmt: skip

@@ -8,40 +8,30 @@ Proved by tests/data/test_arc_files.py.
 
 import json
 import os
+from collections import Counter
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from tiltrm.data.arc_folders import ArcTask, is_arc_folder, read_npy_tasks
+from tiltrm.data.npy import DESCRIPTION
 from tiltrm.data.streams import PathName, open_bounded
 from tiltrm.errors import DataError, PuzzleError
 from tiltrm.tasks.arc.grids import ColourGrid, check_grid
 
 SUFFIXES = (".json", ".json.gz")
+__all__ = ["ArcTask", "is_arc_file", "load_json", "read_arc_tasks"]
 MAX_TASKS = 1_000_000  # of one file
 CHALLENGES, SOLUTIONS = "challenges", "solutions"
-
-
-@dataclass(frozen=True)
-class ArcTask:
-    """One ARC task: demonstrations, test inputs, and their outputs where they are known."""
-
-    name: str
-    demonstrations: tuple[tuple[ColourGrid, ColourGrid], ...]
-    tests: tuple[ColourGrid, ...]
-    outputs: tuple[ColourGrid, ...] | None = None
-
-    @property
-    def grids(self) -> tuple[ColourGrid, ...]:
-        """All its grids."""
-        pairs = (grid for pair in self.demonstrations for grid in pair)
-        return (*pairs, *self.tests, *(self.outputs or ()))
 
 
 def is_arc_file(path: PathName) -> bool:
     """Whether a file or folder looks like ARC tasks in JSON. It may still be wrong inside."""
     if os.path.isdir(path):
-        return not os.path.exists(Path(path) / "dataset.json") and bool(_json_files(Path(path)))
+        if os.path.exists(Path(path) / DESCRIPTION):  # one split of preprocessed puzzles
+            return False
+        return is_arc_folder(Path(path)) or bool(_json_files(Path(path)))
     if not os.path.isfile(path):  # a pipe could be read only once
         return False
     try:
@@ -56,10 +46,16 @@ def read_arc_tasks(path: PathName, max_bytes: int | None = None) -> list[ArcTask
     path = Path(path)
     if not path.is_dir():
         return _tasks_of_file(path, max_bytes)
+    if is_arc_folder(path):
+        return read_npy_tasks(path, max_bytes)
     files = _json_files(path)
     if not files:
         raise DataError(f"{path}: expected a folder of ARC tasks in JSON files, got none")
-    return [task for file in files for task in _tasks_of_file(file, max_bytes)]
+    found = [task for file in files for task in _tasks_of_file(file, max_bytes)]
+    twice = [name for name, count in Counter(task.name for task in found).items() if count > 1]
+    if twice:
+        raise DataError(f"{path}: expected every task once, got {twice[0][:80]!r} in several files")
+    return found
 
 
 def _json_files(folder: Path) -> list[Path]:

@@ -1,15 +1,17 @@
 """Preprocessed folders of HRM and TinyRecursiveModels: dataset.json and NPY arrays.
 
-Token ids are the same as here. Only inputs and labels are read: in both tasks an example is a
-puzzle, so the identifiers and the two index arrays add nothing.
+Token ids are the same as here. Only inputs and labels are read, except for ARC, whose puzzles also
+have their numbers (puzzle_identifiers, puzzle_indices): in other tasks an example is a puzzle.
 """
 
 import json
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
+import torch.nn.functional as F
 from torch import Tensor
 
 from tiltrm.data import guess
@@ -17,6 +19,9 @@ from tiltrm.data.puzzles import Puzzles, check_answers
 from tiltrm.data.streams import MAX_BYTES
 from tiltrm.errors import DataError
 from tiltrm.tasks import STANDARD, Task
+from tiltrm.tasks.arc import ARC
+from tiltrm.tasks.arc.tokens import LARGEST_ID, id_tokens
+from tiltrm.tasks.base import PAD
 
 DESCRIPTION = "dataset.json"
 MAX_DESCRIPTION = 10**6  # bytes
@@ -29,10 +34,13 @@ def read(
     """One split: a folder with dataset.json. Ignored labels are copied from the question."""
     about = _description(folder / DESCRIPTION)
     cells, vocabulary = _whole(about, "seq_len"), _whole(about, "vocab_size")
-    task = task or guess.by_cells(cells)
-    if (cells, vocabulary) != (task.cells, task.vocabulary):
+    if task is None:
+        arc = (cells + ARC.id_cells, vocabulary) == (ARC.cells, ARC.vocabulary)
+        task = ARC if arc else guess.by_cells(cells)
+    id_cells = getattr(task, "id_cells", 0)
+    if (cells + id_cells, vocabulary) != (task.cells, task.vocabulary):
         raise DataError(
-            f"expected {task.cells} cells and {task.vocabulary} ids for {task.name}, "
+            f"expected {task.cells - id_cells} cells and {task.vocabulary} ids for {task.name}, "
             f"got {cells} and {vocabulary}{_other_task(cells, vocabulary)}"
         )
     stems = [folder / name for name in _sets(about)]
@@ -46,8 +54,38 @@ def read(
     ignored = labels == IGNORED
     if "ignore_label_id" in about and about["ignore_label_id"] is not None:
         ignored |= labels == _whole(about, "ignore_label_id")
+    if id_cells:
+        labels = F.pad(labels.masked_fill(ignored, PAD), (0, id_cells))
+        questions = torch.cat((questions, _numbers(stems, len(questions))), 1)
+        return _checked(task, questions, None if ignored.all() else labels)
     answers = None if ignored.all() else torch.where(ignored, questions, labels)
     return _checked(task, questions, answers)
+
+
+def _numbers(stems: Sequence[Path], rows: int) -> Tensor:
+    """The puzzle numbers of the first examples, as id cells: (example, 4) int16."""
+    found = []
+    for stem in stems:
+        numbers, starts = (
+            _array(f"{stem}__{what}.npy", 1).astype(np.int64)
+            for what in ("puzzle_identifiers", "puzzle_indices")
+        )
+        if len(starts) != len(numbers) + 1 or (np.diff(starts) < 0).any() or starts[0] != 0:
+            raise DataError(
+                f"{stem}__puzzle_indices.npy: expected {len(numbers) + 1} rising numbers from 0, "
+                "one more than puzzle_identifiers, got others"
+            )
+        if len(numbers) and not 0 <= numbers.min() <= numbers.max() <= LARGEST_ID:
+            raise DataError(f"{stem}__puzzle_identifiers.npy: expected puzzle numbers, got others")
+        if starts[-1] > MAX_BYTES:
+            raise DataError(
+                f"{stem}__puzzle_indices.npy: expected fewer examples, got {starts[-1]}"
+            )
+        found.append(np.repeat(numbers, np.diff(starts)))
+    every = np.concatenate(found)[:rows]
+    if len(every) != rows:
+        raise DataError(f"expected a puzzle number for {rows} inputs, got {len(every)}")
+    return torch.stack([id_tokens(number) for number in every.tolist()]).to(torch.int16)
 
 
 def _other_task(cells: int, vocabulary: int) -> str:
@@ -100,8 +138,8 @@ def _is_plain(name: object) -> bool:
     return isinstance(name, str) and Path(name).name == name
 
 
-def _tokens(path: str, cells: int, limit: int | None, max_bytes: int) -> Tensor:
-    """An array of ids: (puzzle, cell) int16."""
+def _array(path: str, dimensions: int) -> np.ndarray[Any, Any]:
+    """An array of whole numbers, mapped into memory."""
     try:
         # Mapped, not read: a header that promises more than the file holds allocates nothing.
         found = np.load(path, mmap_mode="r", allow_pickle=False)
@@ -109,6 +147,14 @@ def _tokens(path: str, cells: int, limit: int | None, max_bytes: int) -> Tensor:
         raise DataError(f"expected an NPY array, got: {error}") from error
     if not isinstance(found, np.ndarray) or found.dtype.kind not in "iu":
         raise DataError(f"{path}: expected an NPY array of integers, got another kind")
+    if dimensions == 1 and found.ndim != 1:
+        raise DataError(f"{path}: expected an array of one dimension, got {found.shape}")
+    return found
+
+
+def _tokens(path: str, cells: int, limit: int | None, max_bytes: int) -> Tensor:
+    """An array of ids: (puzzle, cell) int16."""
+    found = _array(path, 2)
     if found.ndim != 2 or found.shape[1] != cells or not len(found):
         raise DataError(f"{path}: expected an array of (puzzle, {cells}), got {found.shape}")
     part = found[:limit]

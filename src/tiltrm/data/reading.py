@@ -11,10 +11,12 @@ from pathlib import Path
 
 from torch import Tensor
 
-from tiltrm.data import guess, npy, text_files
+from tiltrm.data import arc_puzzles, guess, npy, text_files
+from tiltrm.data.arc_files import is_arc_file, read_arc_tasks
 from tiltrm.data.puzzles import Puzzles
 from tiltrm.data.streams import PathName
 from tiltrm.errors import DataError, PuzzleError, SettingsError
+from tiltrm.tasks.arc import Arc, MiniArc
 from tiltrm.tasks.base import Task
 
 HUB = {  # public datasets by their short names
@@ -36,6 +38,9 @@ def read(
 ) -> Puzzles:
     """Puzzles of a CSV or text file, of a folder, or of a dataset ('sudoku-extreme/test').
 
+    Of ARC tasks in JSON, the test inputs, and if outputs are known for some, only those; they are
+    numbered by the order of their tasks.
+
     task: guessed from the content if None.
     split: a part of a folder or dataset; `default` names the part if None.
     limit: the largest number of puzzles to read.
@@ -47,6 +52,8 @@ def read(
     if max_bytes is not None and max_bytes < 1:
         raise SettingsError(f"max_bytes must be at least 1, got {max_bytes}")
     limit = None if limit is None else min(limit, sys.maxsize)
+    if split is None and is_arc_file(path_or_name):
+        return _read_arc(Path(path_or_name), task, limit, max_bytes)
     path = _locate(path_or_name, split, default)
     with _naming(path):
         is_folder = os.path.isdir(path)
@@ -55,6 +62,22 @@ def read(
         else:
             found = _read_file(path, task, limit, max_bytes, skip_sizes=skip_sizes)
     return replace(found, file=str(path))
+
+
+def _read_arc(path: Path, task: Task | None, limit: int | None, max_bytes: int | None) -> Puzzles:
+    tasks = read_arc_tasks(path, max_bytes)
+    own = task or arc_puzzles.guess_task(tasks)
+    if not isinstance(own, MiniArc | Arc):
+        raise DataError(
+            f"{path}: expected puzzles of {own.name}, got ARC tasks; add --task "
+            f"{arc_puzzles.guess_task(tasks).name}"
+        )
+    numbers = arc_puzzles.puzzle_numbers(own, tasks)
+    names = [""] * min(numbers.values()) + list(numbers)
+    answered = [each for each in tasks if each.outputs is not None]
+    with _naming(path):
+        found = arc_puzzles.input_puzzles(own, answered or tasks, names)
+    return replace(found.take(slice(limit)), file=str(path))
 
 
 def read_lines(

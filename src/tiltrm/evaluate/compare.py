@@ -53,10 +53,14 @@ def paired(first: Sequence[Shard], second: Sequence[Shard], among: Array | None 
     kept = sorted(one if among is None else one.keys() & set(among.tolist()))
     if not kept:
         raise DataError("expected at least one puzzle to compare on, got none")
-    gaps = np.array([one[puzzle] - other[puzzle] for puzzle in kept])
+    return paired_gaps(np.array([one[puzzle] - other[puzzle] for puzzle in kept]))
+
+
+def paired_gaps(gaps: Array) -> Paired:
+    """The paired test from the difference of the two methods on each puzzle, in [-1, 1]."""
     wins, losses = int((gaps > 0).sum()), int((gaps < 0).sum())
     low, high = interval(gaps)
-    return Paired(len(kept), float(gaps.mean()), low, high, wins, losses, sign_test(wins, losses))
+    return Paired(len(gaps), float(gaps.mean()), low, high, wins, losses, sign_test(wins, losses))
 
 
 def by_puzzle(shards: Sequence[Shard]) -> dict[int, float]:

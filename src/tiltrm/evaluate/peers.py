@@ -13,7 +13,7 @@ adaptive_rules  the same, stopped at a valid solution only
 """
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import partial
 from typing import Any, NamedTuple
@@ -25,22 +25,27 @@ from tiltrm.evaluate.measure import ByStep, Columns, Judge, Measurement, columns
 from tiltrm.evaluate.options import PLANNED, RULES, fields_of, plan_of
 from tiltrm.evaluate.symmetry_voting import symmetry_vote
 from tiltrm.explore import Exploration, explore
-from tiltrm.explore.bank import VisitedValue
 from tiltrm.explore.batching import in_groups
 from tiltrm.explore.guides import Score
 from tiltrm.explore.inputs import device_of
 from tiltrm.explore.noise import START_ANSWER, START_LATENT, Where
 from tiltrm.explore.plan import Adaptive, Stage
-from tiltrm.explore.running import solve_adaptively
-from tiltrm.explore.search import TIMED_OUT, UNDECIDED, Progress
-from tiltrm.explore.stopping import StoppingRule, by_halting, every
+from tiltrm.explore.running import run_search
+from tiltrm.explore.search import (
+    TIMED_OUT,
+    UNDECIDED,
+    Progress,
+    StagedSearch,
+    adaptive_search,
+)
+from tiltrm.explore.stopping import by_halting, every
 from tiltrm.model.base import RecursiveModel, evaluations_per_step
 from tiltrm.model.puzzle_rows import with_puzzle
 from tiltrm.settings import AGREE_AMONG, AGREE_SHARE, HALT_ABOVE
 from tiltrm.solving import parse_guide, plan_views, stopping_rules
 from tiltrm.solving.methods import FIXED, path_values
 from tiltrm.solving.tidy import with_tidy_answers
-from tiltrm.tasks import Symmetry, Task
+from tiltrm.tasks import Task
 from tiltrm.tasks.published import on_board
 
 Settings = Mapping[str, Any]  # complete, see tiltrm.evaluate.options
@@ -130,6 +135,11 @@ def _fixed(method: str, case: Case) -> Measurement:
 
 def _adaptive(method: str, case: Case) -> Measurement:
     """`tiltrm.solve` with its stopping rules. The labels are not looked at."""
+    return _searched(case, planned_search(method, case))
+
+
+def planned_search(method: str, case: Case) -> StagedSearch:
+    """The search of an adaptive method with the case's settings."""
     model, settings, plan = case.model, case.settings, plan_of(case.settings)
     rules = stopping_rules(
         model, case.task.is_solved if method == RULES else None,
@@ -141,7 +151,7 @@ def _adaptive(method: str, case: Case) -> Measurement:
     )  # fmt: skip
     views = plan_views(plan, case.task, model, case.device)
     visited = path_values(case.task) if settings.get("shortest_visited") else None
-    return _searched(case, plan, rules, case.guide, views, visited)
+    return adaptive_search(model, plan, rules, case.guide, views, visited)
 
 
 def _halt_first(case: Case) -> Measurement:
@@ -152,16 +162,14 @@ def _halt_first(case: Case) -> Measurement:
     stages = (Stage(case.settings["particles"], case.settings["outer_steps"]),)
     plan = Adaptive(stages, case.settings["noise"], beta=0.0)
     rule = by_halting(case.model, case.settings["halt_above"])
-    return _searched(case, plan, {"halting": every(case.model.cycles, rule)})
+    rules = {"halting": every(case.model.cycles, rule)}
+    return _searched(case, adaptive_search(case.model, plan, rules))
 
 
-def _searched(
-    case: Case, plan: Adaptive, rules: Mapping[str, StoppingRule], guide: Score | None = None,
-    views: Sequence[Symmetry] = (), visited: VisitedValue | None = None,
-) -> Measurement:  # fmt: skip
-    found = solve_adaptively(
-        case.model, case.tokens, rules, plan, guide=guide, views=views, seed=case.seed,
-        keys=case.keys, seconds=case.seconds, progress=case.progress, visited=visited,
+def _searched(case: Case, search: StagedSearch) -> Measurement:
+    found = run_search(
+        replace(search, seconds=case.seconds), case.tokens, seed=case.seed, keys=case.keys,
+        progress=case.progress,
     )  # fmt: skip
     return Measurement(
         found.answers, found.confidence, found.halt_probability, found.evaluations,
