@@ -7,11 +7,12 @@ from torch import Generator, Tensor
 
 from tiltrm.data import Puzzles
 from tiltrm.errors import SettingsError
-from tiltrm.model.trm import TRM, windowed
+from tiltrm.model.trm import TRM
 from tiltrm.tasks import Maze
 from tiltrm.train.distributed import World
 from tiltrm.train.learner import Learner
 from tiltrm.train.settings import TrainSettings, Window
+from tiltrm.train.windows import windowed
 
 from . import toys
 

@@ -1,9 +1,8 @@
 """The Tiny Recursive Model: one network for the latent and the answer."""
 
-import copy
 import math
-from collections.abc import Mapping
-from dataclasses import asdict, dataclass, replace
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass
 from typing import Any
 
 import torch
@@ -138,8 +137,8 @@ class Recursive(nn.Module):
     """The parts that TRM and HRM share: embedding, initial state, heads.
 
     Subclasses take a `scale` of the network's initial matrices; 1 is the published start.
-    `task`, `decide_above`, `decide_settled`, `import_notes`, `calibration`, `tuned` and `id_cells`
-    are those of `ModelInfo`.
+    `task`, `decide_above`, `decide_settled`, `import_notes`, `calibration`, `tuned`,
+    `tidy_answers` and `id_cells` are those of `ModelInfo`.
     """
 
     cos: Tensor | None
@@ -155,6 +154,7 @@ class Recursive(nn.Module):
     decide_settled: bool = False
     calibration: Mapping[str, Any] | None = None
     tuned: Mapping[str, Any] | None = None
+    tidy_answers: Callable[[Tensor], Tensor] | None = None
 
     def __init__(self, config: TRMConfig, halt_outputs: int = 1) -> None:
         super().__init__()
@@ -291,21 +291,3 @@ class TRM(Recursive):
         for _ in range(self.inner_steps):
             latent = self.network(latent, context, self.rotary)
         return State(self.answer(State(state.answer, latent)), latent)
-
-
-def windowed(model: TRM, side: int) -> TRM:
-    """The same weights for a square window of `side` x `side` cells of the model's grid.
-
-    The cells of the window have the rotary angles of the grid's upper left corner.
-    Proved by tests/train/test_window.py::test_a_window_is_the_model_with_the_rest_unseen.
-    """
-    config = model.config
-    cells = torch.arange(config.cells).view(math.isqrt(config.cells), -1)[:side, :side].flatten()
-    seen = torch.cat((torch.arange(config.prefix), config.prefix + cells))
-    view = copy.copy(model)
-    view.config = replace(config, cells=side * side)
-    view._buffers = dict(model._buffers)  # its own, so that the model keeps its angles
-    view.cos, view.sin = (
-        None if table is None else table[seen.to(table.device)] for table in (model.cos, model.sin)
-    )
-    return view

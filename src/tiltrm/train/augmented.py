@@ -91,7 +91,8 @@ class AugmentedDemonstrations:
         return torch.cat((question, digits), 1), labels
 
     def _shown(self, board: Tensor) -> Tensor:
-        return board.unflatten(-1, (SIDE, SIDE))[:, : self.side, : self.side].flatten(1)
+        square: Tensor = board.view(-1, SIDE, SIDE)
+        return square[:, : self.side, : self.side].flatten(1)
 
     def _augmented(self, board: Tensor, number: Tensor) -> Tensor:
         """Boards (row, 900) of colours, recoloured and turned as the ids (row,) say."""

@@ -10,7 +10,7 @@ from tiltrm import kernels
 from tiltrm.data import Puzzles
 from tiltrm.errors import SettingsError
 from tiltrm.model.base import State, evaluations_per_step
-from tiltrm.model.trm import TRM, Network, evaluation_flops, windowed
+from tiltrm.model.trm import TRM, Network, evaluation_flops
 from tiltrm.train import batches, carry, distributed, optimiser
 from tiltrm.train.carry import Carry, HaltingDraws
 from tiltrm.train.cuda_graphs import CudaGraphStep
@@ -20,6 +20,7 @@ from tiltrm.train.puzzle_table import PuzzleTable
 from tiltrm.train.settings import TrainSettings
 from tiltrm.train.state import TrainState
 from tiltrm.train.supervision import AddNoise, SupervisionResult, latent_noise, supervise
+from tiltrm.train.windows import windowed
 
 
 class TrainStatistics(NamedTuple):
