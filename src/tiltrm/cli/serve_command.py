@@ -2,7 +2,6 @@
 
 import argparse
 import ipaddress
-import logging
 import sys
 from dataclasses import asdict
 from pathlib import Path
@@ -24,7 +23,7 @@ LONGEST = 1_000_000  # seconds of a request
 def run(arguments: argparse.Namespace) -> int:
     """Serve until a signal."""
     with needs_extra("serve", "serve"):
-        from tiltrm.serve import server
+        from tiltrm.serve import logs, server
         from tiltrm.serve.limits import Limits
     if arguments.queue < 1:
         raise SettingsError(f"--queue must be at least 1 puzzle, got {arguments.queue}")
@@ -50,8 +49,7 @@ def run(arguments: argparse.Namespace) -> int:
         client_header=arguments.client_header,
     )  # fmt: skip
     if arguments.log:
-        logging.basicConfig(format="%(message)s", stream=sys.stderr)
-        logging.getLogger("tiltrm.serve.access").setLevel(logging.INFO)
+        logs.write_json()
     if token is None and not ipaddress.ip_address(listener.getsockname()[0]).is_loopback:
         print(
             "tiltrm serve: everybody who reaches this address can use the server; give "
