@@ -50,7 +50,10 @@ def create(
 
     `client_header` is the header in which a proxy names the client.
     """
-    app = FastAPI(title="tiltrm", docs_url=None, redoc_url=None, description=tiltrm.__doc__ or "")
+    about = tiltrm.__doc__ or ""
+    app = FastAPI(
+        title="tiltrm", docs_url=None, redoc_url=None, description=about, redirect_slashes=False
+    )
     metrics = Metrics(handler.engine)
     calls = LongCalls(handler)
     _add_work(app, handler, calls)
