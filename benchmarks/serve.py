@@ -124,7 +124,7 @@ class Tally:
 def server(model: Path | str, *flags: str) -> Iterator[tuple[int, int]]:
     """`tiltrm serve` in a process of its own: its port and process id."""
     command = [sys.executable, "-m", "tiltrm.cli", "serve", "--model", str(model), "--port", "0",
-               "--device", "cpu", *flags]  # fmt: skip
+               "--device", "cpu", "--precision", "float32", *flags]  # fmt: skip
     process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
     try:
         assert process.stdout is not None

@@ -6,6 +6,7 @@ import sys
 from dataclasses import asdict
 from pathlib import Path
 
+from tiltrm import cpu_precision
 from tiltrm.checks import require_number
 from tiltrm.cli.extras import needs_extra
 from tiltrm.cli.values import parse_assignment
@@ -33,8 +34,9 @@ def run(arguments: argparse.Namespace) -> int:
         )
     token = _token(arguments.token_file)
     device = choose(arguments.device)
+    dtype = cpu_precision.choose(arguments.precision, device, measure_now=True)
     models = {
-        name: load(source, device=device, puzzle_id=arguments.puzzle_id)
+        name: load(source, device=device, dtype=dtype, puzzle_id=arguments.puzzle_id)
         for name, source in model_sources(arguments).items()
     }
     given = {"queue": arguments.queue, "seconds": arguments.timeout}
