@@ -23,11 +23,11 @@ check: $(VENV)/dev
 	$(VENV)/bin/mypy
 	$(MAKE) test
 
-# FUZZ_EXAMPLES of each of eight kinds; failing inputs are kept in tests/fuzz/corpus.
+# FUZZ_EXAMPLES of each of ten kinds; failing inputs are kept in tests/fuzz/corpus.
 fuzz: $(VENV)/dev
 	FUZZ_EXAMPLES=$${FUZZ_EXAMPLES:-4000} $(VENV)/bin/python -m pytest tests/fuzz -n 2
 
-# kill -9 over tune and the server: nothing that is stored is damaged, and results are the same.
+# kill -9 over train, evaluate, tune and the server: nothing is lost, and results are the same.
 kill: $(VENV)/dev
 	$(VENV)/bin/python -m benchmarks.kill --trials 50
 

@@ -1,9 +1,10 @@
-"""kill -9 again and again: what tune and the server leave behind is whole.
+"""kill -9 again and again: what train, evaluate, tune and the server leave behind is whole.
 
-`python -m benchmarks.kill --trials 50` kills a tuning run at random moments until so many kills are
-reached, run after run, and compares every result with that of a run that nobody killed; then it
-kills `tiltrm serve` under load so many times and starts it again, and compares every answer and
-every file of the model.
+`python -m benchmarks.kill --trials 50` kills training runs at random moments and starts each again
+with the same command until it is done, run after run, until so many kills are reached, and compares
+the weights with those of a run that nobody killed. The same for evaluations and their tables, and
+for tuning runs and their results. Then it kills `tiltrm serve` under load so many times and starts
+it again, and compares every answer and every file of the model.
 """
 
 import argparse
@@ -18,11 +19,87 @@ from concurrent.futures import ThreadPoolExecutor
 from http.client import HTTPConnection, HTTPException
 from pathlib import Path
 
+from safetensors.torch import load_file
+from safetensors.torch import save as to_bytes
+
 from benchmarks.serve import SETTINGS, comparable, library, puzzles, server, small_model
 from tiltrm.model import load, save
+from tiltrm.tasks import SUDOKU, Sudoku
 
 LOOP = Path(__file__).parents[1] / "tests/solving/kill_loop.py"
+TOY = Sudoku(2)
+WHOLE = 1e5  # seconds: longer than any command takes
 ASKED = 24  # puzzles of one trial of the server
+
+
+def killed(command: list[str], longest: float, chance: random.Random) -> tuple[int, str]:
+    """Kills until the command is done, and what it printed then.
+
+    A process lives `longest` seconds at most, and a little more after every kill.
+    """
+    for kills in range(500):
+        process = subprocess.Popen(
+            [sys.executable, "-m", "tiltrm", *command], stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL, text=True,
+        )  # fmt: skip
+        try:
+            printed, _ = process.communicate(timeout=chance.uniform(0.0, longest * 1.05**kills))
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.communicate()
+            continue
+        if process.returncode:
+            raise SystemExit(f"tiltrm {' '.join(command)}: exit code {process.returncode}")
+        return kills, printed
+    raise SystemExit(f"tiltrm {' '.join(command)}: not done after 500 kills")
+
+
+def kill_train(trials: int, folder: Path) -> bool:
+    """Whether all runs end with the same weights; prints the counts."""
+    data = folder / "train.csv"
+    rows = [map(TOY.decode, TOY.generate(seed)) for seed in range(200)]
+    data.write_text("\n".join(["question,answer", *(",".join(row) for row in rows)]) + "\n")
+    words = ["train", "--task", TOY.name, "--preset", "toy", "--data", str(data), "--device", "cpu",
+             "--set", "save_every=0", "--set", "evaluate_every=1", "--set", "restart_every=10",
+             "--set", "model.width=16", "--set", "batch=16", "--steps", "200", "--resume",
+             "--out"]  # fmt: skip
+
+    def weights(run: Path, longest: float) -> tuple[int, str]:
+        kills, _ = killed([*words, str(run)], longest, chance)
+        saved = max((run / "state").iterdir())
+        files = sorted(saved.glob("*.safetensors"))
+        tensors = b"".join(to_bytes(load_file(path)) for path in files)  # without times
+        return kills, hashlib.sha256(tensors).hexdigest()
+
+    chance = random.Random(1)
+    right = weights(folder / "train-whole", WHOLE)[1]
+    kills = runs = wrong = 0
+    while kills < trials:
+        count, found = weights(folder / f"train-{runs}", 8.0)
+        kills, runs, wrong = kills + count, runs + 1, wrong + (found != right)
+    print(
+        f"train                  {kills} kills in {runs} runs, {wrong} weights differ", flush=True
+    )
+    return wrong == 0
+
+
+def kill_evaluate(trials: int, folder: Path) -> bool:
+    """Whether all tables are the same; prints the counts."""
+    model = save(small_model(), folder / "evaluated", dtype=None)
+    data = folder / "evaluate.csv"
+    rows = [map(SUDOKU.decode, SUDOKU.generate(seed)) for seed in range(48)]
+    data.write_text("\n".join(["question,answer", *(",".join(row) for row in rows)]) + "\n")
+    words = ["evaluate", "--model", str(model), "--data", str(data), "--device", "cpu", "--folds",
+             "6", "--seeds", "4", "--method", "deterministic", "guided", "--set", "outer_steps=12",
+             "particles=4", "--json", "--store"]  # fmt: skip
+    chance = random.Random(2)
+    right = killed([*words, str(folder / "store-whole")], WHOLE, chance)[1]
+    kills = runs = wrong = 0
+    while kills < trials:
+        count, found = killed([*words, str(folder / f"store-{runs}")], 8.0, chance)
+        kills, runs, wrong = kills + count, runs + 1, wrong + (found != right)
+    print(f"evaluate               {kills} kills in {runs} runs, {wrong} tables differ", flush=True)
+    return wrong == 0
 
 
 def tuned(folder: Path, longest: float) -> tuple[int, str]:
@@ -40,14 +117,16 @@ def kill_tune(trials: int, folder: Path) -> bool:
     while kills < trials:
         killed, result = tuned(folder / f"run-{runs}", 0.6)
         kills, runs, wrong = kills + killed, runs + 1, wrong + (result != right)
-    print(f"tune                   {kills} kills in {runs} runs, {wrong} results differ")
+    print(
+        f"tune                   {kills} kills in {runs} runs, {wrong} results differ", flush=True
+    )
     return wrong == 0
 
 
 def digest(folder: Path) -> str:
     """A checksum of all files of a folder."""
     files = sorted(path for path in folder.rglob("*") if path.is_file())
-    content = b"".join(str(path).encode() + path.read_bytes() for path in files)
+    content = b"".join(path.name.encode() + path.read_bytes() for path in files)
     return hashlib.sha256(content).hexdigest()
 
 
@@ -88,12 +167,13 @@ def kill_serve(trials: int, folder: Path) -> bool:
 
 
 def main() -> int:
-    """Run both; 0 where everything holds."""
+    """Run all four; 0 where everything holds."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--trials", type=int, default=50, metavar="N", help="kills of each")
     trials = parser.parse_args().trials
     with tempfile.TemporaryDirectory() as name:
-        fine = [kill_tune(trials, Path(name)), kill_serve(trials, Path(name))]
+        kinds = (kill_train, kill_evaluate, kill_tune, kill_serve)
+        fine = [kill(trials, Path(name)) for kill in kinds]
     print("all holds" if all(fine) else "something does not hold")
     return 0 if all(fine) else 1
 

@@ -3,6 +3,7 @@
 import importlib.util
 import math
 import os
+import tempfile
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -10,12 +11,17 @@ import pytest
 import torch
 from torch import Tensor
 
+from tiltrm import cpu_precision
 from tiltrm.model.base import State
 from tiltrm.model.trm import TRM, TRMConfig
 
 if not torch.cuda.is_available() and importlib.util.find_spec("triton") is not None:
     # Before anybody imports Triton, which looks at it once: its interpreter runs the kernels.
     os.environ.setdefault("TRITON_INTERPRET", "1")
+
+# Commands compute in float32 here, whatever was measured on this machine.
+os.environ["XDG_CACHE_HOME"] = tempfile.mkdtemp(prefix="tiltrm-tests-")
+cpu_precision.remember(cpu_precision.Measurement())
 
 
 @pytest.fixture

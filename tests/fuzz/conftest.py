@@ -16,8 +16,13 @@ import torch
 from tiltrm.evaluate import Job
 from tiltrm.evaluate.options import complete
 from tiltrm.evaluate.shards import Shard, encode
+from tiltrm.explore.learned import GuideHead, HeadSizes
 from tiltrm.model import save
+from tiltrm.model.checkpoint import BUNDLED
+from tiltrm.model.native import CALIBRATION, TUNED, write_beside
 from tiltrm.model.trm import TRM
+from tiltrm.solving.guide_folder import FittedOn, save_guide
+from tiltrm.solving.plans import TunedPlan, default_plan
 from tiltrm.tasks import Sudoku
 
 TOY_JOB = Job(
@@ -89,14 +94,32 @@ def shards() -> dict[str, bytes]:
 
 
 @pytest.fixture(scope="session")
+def guide(toy: TRM, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder of a learned guide."""
+    head = GuideHead(HeadSizes(32, 16, 8, outer_steps=10)).eval().requires_grad_(False)
+    return save_guide(head, toy, tmp_path_factory.mktemp("guides") / "guide", FittedOn(), "")
+
+
+def write_tuned(model: Path) -> None:
+    """A calibration and a tuned plan beside a toy's weights."""
+    calibration = json.loads((BUNDLED / "sudoku-extreme" / CALIBRATION).read_text())
+    del calibration["weights"]  # the checksum of other weights
+    write_beside(model, CALIBRATION, calibration | {"task": TOY.name})
+    write_beside(model, TUNED, TunedPlan(default_plan(TOY)).as_mapping() | {"task": TOY.name})
+
+
+@pytest.fixture(scope="session")
 def files(
-    toy: TRM, seeds: dict[str, bytes], tmp_path_factory: pytest.TempPathFactory
+    toy: TRM, seeds: dict[str, bytes], guide: Path, tmp_path_factory: pytest.TempPathFactory
 ) -> dict[str, str]:
     """Paths that a command line may name: good ones, and ones of the wrong kind."""
     folder = tmp_path_factory.mktemp("fuzz")
     model = save(toy, folder / "model", dtype=None)
     torch.save(toy.state_dict(), folder / "step_1")
-    found = {"MODEL": str(model), "CKPT": str(folder / "step_1"), "FOLDER": str(folder)}
+    tuned = save(toy, folder / "tuned", dtype=None)
+    write_tuned(tuned)
+    found = {"MODEL": str(model), "CKPT": str(folder / "step_1"), "FOLDER": str(folder),
+             "TUNED": str(tuned), "GUIDE": f"learned:{guide}"}  # fmt: skip
     for kind, content in seeds.items():
         path = folder / f"puzzles.{kind}"
         path.write_bytes(content)

@@ -7,6 +7,7 @@ failed are kept in tests/fuzz/corpus and tried first.
 import argparse
 import json
 import os
+import shutil
 import tempfile
 from collections.abc import Callable
 from pathlib import Path
@@ -17,6 +18,7 @@ import torch
 from hypothesis import HealthCheck, Phase, example, given, settings
 from hypothesis import strategies as st
 from hypothesis.database import DirectoryBasedExampleDatabase
+from tests.tasks.pencil.pencil_samples import LINK, PUZZLES
 
 from tiltrm.cli import main
 from tiltrm.cli.main import COMMANDS, Parser
@@ -24,9 +26,12 @@ from tiltrm.data import read, read_lines
 from tiltrm.errors import DataError, TiltrmError
 from tiltrm.evaluate.shards import decode
 from tiltrm.model import load
+from tiltrm.model.native import CALIBRATION, TUNED
 from tiltrm.model.trm import TRM
-from tiltrm.solving import solve_texts
+from tiltrm.solving import build_search, solve_texts
+from tiltrm.solving.guide_folder import MANIFEST, WEIGHTS, named_guide
 from tiltrm.tasks import MAZE, SUDOKU, Sudoku, registry
+from tiltrm.tasks.pencil import PENCIL
 
 TOY = Sudoku(2)
 EXAMPLES = int(os.environ.get("FUZZ_EXAMPLES", "40"))
@@ -52,12 +57,14 @@ FLAGS = {name: [flag for flag in flags_of(name) if flag != "-h"] for name in TRI
 NUMBERS = ["0", "1", "2", "-1", "3.5", "nan", "inf", "-inf", "1e308", "1e-320", "0x10", "1_000",
            "99999999999999999999", "٣", "true", "", " ", "-0"]  # fmt: skip
 NAMES = ["MODEL", "CKPT", "FOLDER", "CSV", "TXT", "GRID", "CSV.GZ", "NPY", "JSON", "ZEROS", "NONE",
-         "NEW", "NULL", "LATIN", "EMPTY", "PUZZLE", "FULL", "NEWDIR"]  # fmt: skip
+         "NEW", "NULL", "LATIN", "EMPTY", "PUZZLE", "FULL", "NEWDIR", "TUNED", "GUIDE"]  # fmt: skip
 WORDS = ["sudoku", "sudoku4", "maze", "tiltrm.tasks:Sudoku", "os:path", "adaptive", "guided",
          "ptrm", "deterministic", "unguided", "halting", "rules", "1e308*halting+rules",
          "shortest", "sudoku-extreme/test", "cpu", "cuda:99", "a..b", "noise=1e308",
          "batch=2000000000",
          "model.expansion=1e-9", "model.width=32768", "stages=[[1,2]]", "guided:noise=nan",
+         "lightup", "nurikabe", "pencil", "maze-unique", "halting+learned:x",
+         "https://puzz.link/p?nurikabe/5/4/g2n2h3k1", "https://puzz.link/p?tapa/99/99/1",
          "seconds=0", "toy", "small", "-", "--", "é\udc80", "a" * 5000, "\n"]  # fmt: skip
 
 
@@ -85,20 +92,10 @@ BRIEF = {  # so that a command line that is fine does little work; the last flag
     "data": [],
     "import": [],
     "tune": ["--evaluations", "1"],
-    "fit-guide": [
-        "--puzzles",
-        "2",
-        "--held-out",
-        "1",
-        "--particles",
-        "2",
-        "--outer-steps",
-        "2",
-        "--out",
-        "@NEWDIR",
-    ],
+    "fit-guide": ["--puzzles", "2", "--held-out", "1", "--particles", "2", "--outer-steps", "2",
+                  "--out", "@NEWDIR"],
     "export": [],
-}
+}  # fmt: skip
 REQUIRED = {"solve": ["--model", "@MODEL"], "evaluate": ["--model", "@MODEL", "--data", "@CSV"],
             "diagnose": ["--model", "@MODEL", "--data", "@CSV"]}  # fmt: skip
 
@@ -177,6 +174,30 @@ def test_any_file_of_puzzles(
                 require_one_line(error)
 
 
+LETTERS = "0123456789abcdefghijklmnopqrstuvwxyz./-_=%+$~"
+
+
+@given(st.sampled_from(sorted(PUZZLES)), CHANGES | st.text(LETTERS, max_size=40))
+@MANY
+def test_any_address(
+    bounded: Callable[[], Any], kind: str, changes: list[tuple[int, int, bytes]] | str
+) -> None:
+    """Changed bytes, or any letters after a good beginning; what is read is written again."""
+    good = PUZZLES[kind][0]
+    if isinstance(changes, str):
+        text = f"{LINK}{kind}/{changes}"
+    else:
+        text = mutated(good.encode(), changes).decode("latin-1")
+    with bounded():
+        try:
+            tokens = PENCIL.encode(text)
+        except TiltrmError as error:
+            require_one_line(error)
+            return
+        assert bool(PENCIL.well_formed(tokens))
+        assert torch.equal(PENCIL.encode(PENCIL.decode(tokens)), tokens)
+
+
 @given(st.sampled_from([".parquet", ".safetensors"]), CHANGES)
 @MANY
 def test_any_shard(
@@ -192,7 +213,26 @@ def test_any_shard(
             require_one_line(error)
 
 
-@given(st.sampled_from(["model.safetensors", "config.json", "step_1"]), CHANGES)
+@given(st.sampled_from([WEIGHTS, MANIFEST]), CHANGES)
+@MANY
+def test_any_guide(
+    guide: Path, toy: TRM, bounded: Callable[[], Any], name: str,
+    changes: list[tuple[int, int, bytes]],
+) -> None:  # fmt: skip
+    with tempfile.TemporaryDirectory() as folder, bounded():
+        shutil.copytree(guide, folder, dirs_exist_ok=True)
+        path = Path(folder) / name
+        path.write_bytes(mutated(path.read_bytes(), changes))
+        try:
+            named_guide(f"learned:{folder}", toy)
+        except TiltrmError as error:
+            require_one_line(error)
+
+
+BESIDE = [CALIBRATION, TUNED]  # records beside the weights
+
+
+@given(st.sampled_from(["model.safetensors", "config.json", "step_1", *BESIDE]), CHANGES)
 @MANY
 def test_any_checkpoint(
     files: dict[str, str], bounded: Callable[[], Any], name: str,
@@ -201,11 +241,13 @@ def test_any_checkpoint(
     with tempfile.TemporaryDirectory() as folder, bounded():
         for each in Path(files["MODEL"]).iterdir():
             (Path(folder) / each.name).write_bytes(each.read_bytes())
-        source = Path(files["CKPT"]) if name == "step_1" else Path(folder) / name
+        source = Path(files["CKPT"]) if name == "step_1" else Path(files["TUNED"]) / name
         path = Path(folder) / name
         path.write_bytes(mutated(source.read_bytes(), changes))
         try:
-            load(path if name == "step_1" else folder)
+            model = load(path if name == "step_1" else folder)
+            if name in BESIDE:
+                build_search(model)
         except TiltrmError as error:
             require_one_line(error)
 

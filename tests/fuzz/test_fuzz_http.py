@@ -154,6 +154,7 @@ def test_any_body(
 )
 @example("/v1/generate", "GET", {"task": "sudoku4", "seed": "1"}, {})
 @example("/v1/generate", "GET", {"seed": "99999999999999999999"}, {})
+@example("/v1/solve/", "GET", {}, {"host": "localhost"})  # no redirection to what Host says
 @MANY
 def test_any_path_and_header(
     service: tuple[Service, list[str]], bounded: Callable[[], Any], path: str, method: str,

@@ -108,7 +108,7 @@ def test_abandoned_generators_do_not_pile_up(toy: TRM, endless: Endless) -> None
             service.raw(GENERATE).close()
         assert service.ask("/healthz")[0] == 200
         end = time.monotonic() + 5.0
-        while service.server.background.busy("call"):
+        while service.server.background.running("call"):
             assert time.monotonic() < end
             time.sleep(0.02)
         lines = [service.raw(GENERATE) for _ in range(3)]
@@ -141,12 +141,12 @@ def test_a_real_diagnosis_of_the_bundled_model_stops_within_a_second() -> None:
         text = request_of({"puzzles": [puzzle] * 8}).replace(b"/v1/solve", b"/v1/diagnose")
         line = service.raw(text)
         background = service.server.background
-        _until(lambda: background.busy(DIAGNOSIS), 10.0)
+        _until(lambda: background.running(DIAGNOSIS), 10.0)
         time.sleep(1.5)
-        assert background.busy(DIAGNOSIS)
+        assert background.running(DIAGNOSIS)
         line.close()
         begun = time.monotonic()
-        _until(lambda: not background.busy(DIAGNOSIS), 10.0)
+        _until(lambda: not background.running(DIAGNOSIS), 10.0)
         assert time.monotonic() - begun < 2.0  # one second, on a machine that does other things too
 
 
@@ -180,8 +180,7 @@ def test_a_counter_that_never_ends_does_not_hold_a_request(
 ) -> None:
     endless = Endless()
     monkeypatch.setattr(Sudoku, "count_solutions", endless)
-    monkeypatch.setattr("tiltrm.serve.handler.COUNTING_SECONDS", 0.2)
-    with serving(toy) as service:
+    with serving(toy, counting_seconds=0.2) as service:
         body = {"puzzles": [PUZZLE], "method": "deterministic", "outer_steps": 1}
         status, _, found = service.ask("/v1/solve", body)
         assert (status, found["results"][0]["solutions"]) == (200, None)

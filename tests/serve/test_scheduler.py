@@ -6,6 +6,8 @@ from typing import Any
 import pytest
 import torch
 
+from tiltrm.explore.batches import Batch
+from tiltrm.explore.cloud import make_problem
 from tiltrm.explore.running import run_search
 from tiltrm.model.base import State
 from tiltrm.model.trm import TRM
@@ -17,6 +19,7 @@ from tiltrm.serve.scheduler import (
     Scheduler,
     SharedSearch,
     WaitingBatch,
+    join,
     load_model,
     shared_search,
 )
@@ -75,6 +78,33 @@ def counted(request: Any, toy: TRM, monkeypatch: pytest.MonkeyPatch) -> CountedR
         for loaded, size in zip(models, sizes, strict=True)
     ]
     return CountedRunner(dict(zip(("old", "new"), made, strict=True)), monkeypatch)
+
+
+def test_joined_batches_keep_what_each_has_visited(toy: TRM) -> None:
+    """Their later steps are those that each takes alone."""
+    settings = {"method": "guided", "outer_steps": 6, "particles": 4, "select": "best_so_far"}
+    loaded = load_model("toy", toy, TASK, CPU, 1)
+    shared = shared_search(loaded, None, tuple(sorted(settings.items())))
+    search = shared.search
+
+    def step(batch: WaitingBatch) -> WaitingBatch:
+        with torch.inference_mode():
+            rest = search.finish(search.propose(search.open(batch.batch))).rest
+        assert rest is not None
+        return WaitingBatch(shared, rest)
+
+    halves = []
+    for seed in range(2):
+        tokens = TASK.generate(seed)[0][None]
+        with torch.inference_mode():
+            problem = make_problem(toy, tokens, 1)
+        halves.append(step(step(WaitingBatch(shared, Batch(torch.tensor([seed]), problem)))))
+    banks = [half.batch.cloud.bank for half in halves if half.batch.cloud is not None]
+    whole = join(halves).batch.cloud
+    assert whole is not None
+    assert whole.bank is not None
+    for column, *parts in zip(whole.bank, *(bank for bank in banks if bank), strict=True):
+        assert torch.equal(column, torch.cat(parts))
 
 
 def test_an_old_puzzle_does_not_starve_among_new_ones(counted: CountedRunner) -> None:

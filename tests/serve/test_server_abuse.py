@@ -2,6 +2,7 @@
 
 import json
 import logging
+import socket
 import time
 from typing import Any
 
@@ -9,15 +10,18 @@ import pytest
 import torch
 
 from tiltrm.errors import SettingsError
+from tiltrm.model import base as model_base
 from tiltrm.model.trm import TRM
-from tiltrm.serve.guard import ACCESS, own_names
+from tiltrm.serve.guard import own_names
 from tiltrm.serve.limits import MOST_RUNNING
+from tiltrm.serve.logs import ACCESS, JsonLines
+from tiltrm.serve.runner import BatchRunner
 from tiltrm.serve.scheduler import CHEAPEST, OLDEST, Scheduler
 from tiltrm.serve.server import build
 from tiltrm.solving import PuzzleRecord
 from tiltrm.tasks import Sudoku
 
-from .service import serving
+from .service import request_of, serving
 
 TASK = Sudoku(2)
 PUZZLE, OTHER = "1...3..2.1....2.", "2...3..1.1....3."
@@ -123,15 +127,124 @@ def test_every_answer_has_a_number_that_the_log_names(
     caplog.set_level(logging.INFO, ACCESS.name)
     with serving(toy) as service:
         headers = service.ask("/healthz")[1]
-    assert headers["x-request-id"] in caplog.text
-    assert '"route": "/healthz", "status": 200' in caplog.text
+    said = [record for record in caplog.records if record.name == ACCESS.name]
+    (line,) = [json.loads(JsonLines().format(record)) for record in said]
+    assert line["request"] == headers["x-request-id"]
+    assert (line["route"], line["status"]) == ("/healthz", 200)
 
 
-def test_a_dead_engine_is_not_healthy(toy: TRM, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_error_names_the_request_that_it_happened_in(
+    toy: TRM, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    def fail(*_: object) -> None:
+        raise ValueError("a bad model")
+
+    monkeypatch.setattr(type(toy), "step", fail)
+    monkeypatch.setattr(type(toy), "refine", fail)
+    with serving(toy) as service:
+        status, headers, _ = service.ask("/v1/solve", {"puzzles": [PUZZLE], **QUICK})
+    lines = [json.loads(JsonLines().format(record)) for record in caplog.records]
+    (line,) = [each for each in lines if each["level"] == "error"]
+    assert (status, line["request"]) == (500, headers["x-request-id"])
+    assert "ValueError: a bad model" in line["traceback"]
+
+
+def test_a_dead_engine_is_not_healthy_and_keeps_nobody_waiting(
+    toy: TRM, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A model or a task may call sys.exit() in the engine's thread."""
+
+    def leave(_: BatchRunner) -> None:
+        raise SystemExit
+
     with serving(toy) as service:
         assert service.ask("/healthz")[0] == 200
-        monkeypatch.setattr(type(service.engine), "alive", property(lambda _: False))
+        monkeypatch.setattr(BatchRunner, "step", leave)
+        begun = time.monotonic()
+        assert service.ask("/v1/solve", {"puzzles": [PUZZLE], **QUICK})[0] == 500
         assert service.ask("/healthz")[0] == 503
+        assert service.ask("/v1/solve", {"puzzles": [PUZZLE], **QUICK})[0] == 503
+        assert service.engine.held == 0
+        assert time.monotonic() - begun < 5.0  # and `serving` sees it end after a signal
+
+
+def test_one_client_cannot_take_every_place(toy: TRM) -> None:
+    """Many small requests of one client leave places for another, as one large request does."""
+    with serving(toy, running=8, turn_seconds=0.01) as service:
+        service.server.config.app.client_header = "X-Real-IP"  # type: ignore[union-attr]
+        slow = request_of({"puzzles": [PUZZLE], "method": "guided", "particles": 256,
+                           "outer_steps": 1024})  # fmt: skip
+        lines = [service.raw(_from(slow, "203.0.113.1")) for _ in range(8)]
+        service.until(held=8)
+        time.sleep(0.3)  # so that they are in batches
+        quick = {"X-Real-IP": "203.0.113.2"}
+        begun = time.monotonic()
+        assert service.ask("/v1/solve", {"puzzles": [PUZZLE], **QUICK}, quick)[0] == 200
+        assert time.monotonic() - begun < 10.0
+        for line in lines:
+            line.close()
+        service.until(held=0, seconds=60.0)
+
+
+def _from(request: bytes, address: str) -> bytes:
+    """The request with a proxy's word for where it comes from."""
+    return request.replace(b"Host:", f"X-Real-IP: {address}\r\nHost:".encode(), 1)
+
+
+def test_a_client_that_never_reads_is_ended(toy: TRM) -> None:
+    with serving(toy, write_seconds=0.5) as service:
+        protocol: Any = service.server.config.http_protocol_class
+        line = socket.socket()
+        line.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+        line.connect(("127.0.0.1", service.port))
+        line.sendall(b"GET /v1/replay HTTP/1.1\r\nHost: localhost\r\n\r\n" * 200)
+        begun = time.monotonic()
+        while not protocol.clients:
+            assert time.monotonic() - begun < 10.0
+            time.sleep(0.01)
+        while protocol.clients:
+            assert time.monotonic() - begun < 10.0
+            time.sleep(0.01)
+        line.close()
+
+
+def test_a_puzzle_can_have_a_time_limit(toy: TRM) -> None:
+    body = {"puzzles": [PUZZLE], "method": "guided", "outer_steps": 1024, "particles": 64,
+            "seconds": 0.2}  # fmt: skip
+    with serving(toy) as service:
+        begun = time.monotonic()
+        (found,) = service.ask("/v1/solve", body)[2]["results"]
+    assert (found["decided_by"], found["answer"] is None) == ("time", False)
+    assert time.monotonic() - begun < 5.0
+
+
+def test_the_page_is_told_that_a_puzzle_has_several_solutions(toy: TRM) -> None:
+    with serving(toy) as service:
+        text = service.ask("/v1/solve/stream", {"puzzles": ["." * 16], **QUICK})[2]
+    assert json.loads(text.strip().rpartition("data: ")[2])["solutions"] == 2
+
+
+def test_memory_that_runs_out_is_met_with_smaller_batches(
+    toy: TRM, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The engine halves its batches, and all puzzles are answered as ever."""
+    most, real = 3, type(toy).refine
+
+    def refine(self: TRM, inputs: torch.Tensor, state: Any) -> torch.Tensor:
+        if len(inputs) > most:
+            raise torch.OutOfMemoryError("no memory")
+        return real(self, inputs, state)
+
+    texts = [TASK.decode(TASK.generate(seed)[0]) for seed in range(8)]
+    body = {"puzzles": texts, "method": "deterministic", "outer_steps": 4}
+    with serving(toy) as service:
+        expected = service.ask("/v1/solve", body)[2]["results"]
+        monkeypatch.setattr(type(toy), "refine", refine)
+        monkeypatch.setattr(type(toy), "step", model_base.step)
+        status, _, found = service.ask("/v1/solve", body)
+    assert status == 200
+    answers = [[each["answer"] for each in results] for results in (found["results"], expected)]
+    assert answers[0] == answers[1]
 
 
 def test_turns_share_the_time_not_the_steps() -> None:

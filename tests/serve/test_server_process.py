@@ -3,6 +3,7 @@
 import http.client
 import json
 import re
+import shutil
 import signal
 import socket
 import subprocess
@@ -201,3 +202,55 @@ def test_without_the_extra_it_says_what_to_install(
     monkeypatch.setitem(sys.modules, "fastapi", None)
     assert main(["serve", "--model", folder]) == 2
     assert "tiltrm[serve]" in capsys.readouterr().err
+
+
+def test_the_log_is_json_and_names_requests(folder: str) -> None:
+    with process(folder, "--log") as (running, port):
+        assert post(port, TEXTS[0]) is not None
+        running.send_signal(signal.SIGTERM)
+        assert running.wait(30) == 0
+        assert running.stderr is not None
+        lines = [json.loads(line) for line in running.stderr.read().splitlines()]
+    solved = [line for line in lines if line.get("route") == "/v1/solve"]
+    assert [(line["status"], len(line["request"])) for line in solved] == [(200, 16)]
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs Linux")
+def test_a_log_on_a_full_disk_does_not_stop_the_server(folder: str) -> None:
+    command = [sys.executable, "-m", "tiltrm.cli", "serve", "--model", folder, "--port", "0",
+               "--device", "cpu", "--log"]  # fmt: skip
+    with Path("/dev/full").open("w") as full, subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=full, text=True
+    ) as running:  # fmt: skip
+        try:
+            assert running.stdout is not None
+            said = re.search(r":(\d+)/", running.stdout.readline())
+            assert said is not None
+            found = [post(int(said[1]), text) for text in TEXTS[:2]]
+        finally:
+            running.kill()
+    assert [each and each[0] for each in found] == [200, 200]
+
+
+def test_an_open_address_without_a_token_is_warned_about(folder: str) -> None:
+    with process(folder, "--host", "0.0.0.0") as (running, port):
+        line = http.client.HTTPConnection("127.0.0.1", port, timeout=60)
+        line.request("GET", "/healthz", headers={"Host": "evil.example"})
+        assert line.getresponse().status == 421  # a rebound name, here too
+        line.close()
+        running.send_signal(signal.SIGTERM)
+        assert running.wait(30) == 0
+        assert running.stderr is not None
+        assert "give --token-file F" in running.stderr.read()
+
+
+@pytest.mark.skipif(not Path("/proc/self/mem").exists(), reason="needs Linux")
+def test_a_model_that_cannot_be_read_is_a_sentence(
+    folder: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    shutil.copytree(folder, tmp_path / "toy")
+    weights = tmp_path / "toy" / "model.safetensors"
+    weights.unlink()
+    weights.symlink_to("/proc/self/mem")  # every read fails
+    assert main(["serve", "--model", str(tmp_path / "toy"), "--port", "0"]) == 2
+    assert len(capsys.readouterr().err.splitlines()) == 1

@@ -15,7 +15,7 @@ from tiltrm.errors import CheckpointError, DataError, SettingsError
 from tiltrm.explore.plan import Adaptive, Stage, parse_stages
 from tiltrm.explore.running import run_search
 from tiltrm.explore.search import adaptive_search
-from tiltrm.solving import tune
+from tiltrm.solving import tune_recording
 from tiltrm.solving.methods import Stopping, stopping_rules
 from tiltrm.solving.plan_search import PlanSearch, with_usual_end
 from tiltrm.solving.plans import TunedPlan
@@ -116,13 +116,13 @@ def test_a_killed_run_continues_and_the_same_seed_chooses_the_same(
 ) -> None:
     whole = tuner(tmp_path / "whole").run()
     calls = []
-    real = tune.follow_many
+    real = tune_recording.follow_many
 
     def counted(*arguments: Any, **settings: Any) -> Any:
         calls.append(settings["which"])
         return real(*arguments, **settings)
 
-    monkeypatch.setattr(tune, "follow_many", counted)
+    monkeypatch.setattr(tune_recording, "follow_many", counted)
 
     class KilledError(Exception):
         pass
@@ -193,10 +193,10 @@ def test_a_short_plan_ends_with_the_last_stages_of_the_usual_one() -> None:
 
 
 def test_hard_puzzles_are_recorded_in_blocks_that_double() -> None:
-    sizes = [max(begin, tune.BLOCK) for begin in tune.BEGINS]
+    sizes = [max(begin, tune_recording.BLOCK) for begin in tune_recording.BEGINS]
     assert sizes == [8, 8, 16, 32, 64, 128, 256]
-    assert [sum(sizes[:n]) for n in range(len(sizes))] == list(tune.BEGINS)
-    assert sum(sizes) == tune.MOST
+    assert [sum(sizes[:n]) for n in range(len(sizes))] == list(tune_recording.BEGINS)
+    assert sum(sizes) == tune_recording.MOST
 
 
 def recorded(firsts: list[int], trajectories: int = 512) -> PlanRecording:

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import torch
 
+from tiltrm import cpu_precision
 from tiltrm.cli.notes import say_guide_notes
 from tiltrm.cli.progress import Bar
 from tiltrm.cli.search_settings import OF_SEARCH, say_if_search_is_long, search_settings
@@ -89,7 +90,9 @@ def open_model(
             "checkpoint of TinyRecursiveModels, nano-trm or HRM (docs/arc.md)"
         )
     config = getattr(arguments, "config", None)
-    model = load(name, config=config, device=device)
+    precision = getattr(arguments, "precision", cpu_precision.FLOAT32)
+    dtype = cpu_precision.choose(precision, device)
+    model = load(name, config=config, device=device, dtype=dtype)
     found = task_of(model, named or None)
     if not is_arc(found):
         raise SettingsError(f"expected a model for ARC tasks, got one for {found.name}")

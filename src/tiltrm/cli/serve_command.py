@@ -2,11 +2,11 @@
 
 import argparse
 import ipaddress
-import logging
 import sys
 from dataclasses import asdict
 from pathlib import Path
 
+from tiltrm import cpu_precision
 from tiltrm.checks import require_number
 from tiltrm.cli.extras import needs_extra
 from tiltrm.cli.values import parse_assignment
@@ -24,7 +24,7 @@ LONGEST = 1_000_000  # seconds of a request
 def run(arguments: argparse.Namespace) -> int:
     """Serve until a signal."""
     with needs_extra("serve", "serve"):
-        from tiltrm.serve import server
+        from tiltrm.serve import logs, server
         from tiltrm.serve.limits import Limits
     if arguments.queue < 1:
         raise SettingsError(f"--queue must be at least 1 puzzle, got {arguments.queue}")
@@ -34,8 +34,9 @@ def run(arguments: argparse.Namespace) -> int:
         )
     token = _token(arguments.token_file)
     device = choose(arguments.device)
+    dtype = cpu_precision.choose(arguments.precision, device, measure_now=True)
     models = {
-        name: load(source, device=device, puzzle_id=arguments.puzzle_id)
+        name: load(source, device=device, dtype=dtype, puzzle_id=arguments.puzzle_id)
         for name, source in model_sources(arguments).items()
     }
     given = {"queue": arguments.queue, "seconds": arguments.timeout}
@@ -50,8 +51,7 @@ def run(arguments: argparse.Namespace) -> int:
         client_header=arguments.client_header,
     )  # fmt: skip
     if arguments.log:
-        logging.basicConfig(format="%(message)s", stream=sys.stderr)
-        logging.getLogger("tiltrm.serve.access").setLevel(logging.INFO)
+        logs.write_json()
     if token is None and not ipaddress.ip_address(listener.getsockname()[0]).is_loopback:
         print(
             "tiltrm serve: everybody who reaches this address can use the server; give "

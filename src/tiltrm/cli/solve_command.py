@@ -13,6 +13,7 @@ from typing import Any
 
 import torch
 
+from tiltrm import cpu_precision
 from tiltrm.cli.arc_solving import refuse_arc_flags, run_arc
 from tiltrm.cli.notes import say_guide_notes
 from tiltrm.cli.progress import Bar
@@ -88,6 +89,8 @@ def run(arguments: argparse.Namespace) -> int:
                 if recording and record.grid is not None:
                     recording.write(record, Path(arguments.html))
     _afterwards(arguments, task, wrote=recording is not None)
+    if arguments.precision == cpu_precision.AUTO and device.type == "cpu" and not arguments.json:
+        _measure_cpu()
     return code
 
 
@@ -99,7 +102,10 @@ def _open(
     if not (arguments.model or bundled or arguments.task):
         bundled = _addressed_model(arguments, file)
     name = arguments.model or bundled or SUDOKU.defaults.model
-    model = load(name, config=arguments.config, device=device, puzzle_id=arguments.puzzle_id)
+    dtype = cpu_precision.choose(arguments.precision, device)
+    model = load(
+        name, config=arguments.config, device=device, dtype=dtype, puzzle_id=arguments.puzzle_id
+    )
     return model, task_of(model, arguments.task)
 
 
@@ -136,6 +142,15 @@ def _afterwards(arguments: argparse.Namespace, task: Task, *, wrote: bool) -> No
         print(f"wrote {arguments.html}")
     if not (arguments.puzzles or arguments.file):
         print(f"yours: tiltrm solve PUZZLE ({task.cells} cells) or --file F; more in --help")
+
+
+def _measure_cpu() -> None:
+    """Measure once, after the answers, whether the next commands should compute in bfloat16."""
+    if sys.stderr.isatty() and cpu_precision.may_measure():
+        print("measuring once whether this CPU is faster in bfloat16 ...", file=sys.stderr)
+        found = cpu_precision.measure()
+        chosen = cpu_precision.BFLOAT16 if found.is_better else cpu_precision.FLOAT32
+        print(f"from now on it computes in {chosen}; --precision says otherwise", file=sys.stderr)
 
 
 def _texts(arguments: argparse.Namespace, task: Task, file: Path | None) -> list[str]:

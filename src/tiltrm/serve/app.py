@@ -16,7 +16,7 @@ import tiltrm
 from tiltrm.errors import SettingsError
 from tiltrm.serve import recording
 from tiltrm.serve.frames import symbols
-from tiltrm.serve.guard import CLIENT, Guard
+from tiltrm.serve.guard import CLIENT, NUMBER, Guard
 from tiltrm.serve.handler import RequestHandler, closing
 from tiltrm.serve.long_calls import LongCalls
 from tiltrm.serve.metrics import Metrics
@@ -51,7 +51,10 @@ def create(
 
     `client_header` is the header in which a proxy names the client.
     """
-    app = FastAPI(title="tiltrm", docs_url=None, redoc_url=None, description=tiltrm.__doc__ or "")
+    about = tiltrm.__doc__ or ""
+    app = FastAPI(
+        title="tiltrm", docs_url=None, redoc_url=None, description=about, redirect_slashes=False
+    )
     metrics = Metrics(handler.engine)
     calls = LongCalls(handler)
     _add_work(app, handler, calls)
@@ -80,7 +83,8 @@ def _add_work(app: FastAPI, handler: RequestHandler, calls: LongCalls) -> None:
     @app.post("/v1/solve/stream", openapi_extra=_body(StreamRequest))
     async def watch(request: Request) -> EventStream:
         """Solve one puzzle and stream events: start, a step per outer step, baseline, result."""
-        return stream(handler, request.scope[CLIENT], await _read(request, StreamRequest))
+        scope = request.scope
+        return stream(handler, scope[CLIENT], await _read(request, StreamRequest), scope[NUMBER])
 
     @app.post("/v1/diagnose", openapi_extra=_body(DiagnoseRequest))
     async def diagnose(request: Request) -> Response:

@@ -74,9 +74,9 @@ class BackgroundCalls:
         self._calls: set[_Call] = set()
         self._closing = False
 
-    def busy(self, kind: str) -> bool:
-        """Whether a call of this kind still runs, wanted or not."""
-        return any(call.kind == kind and call.is_alive() for call in self._calls)
+    def running(self, kind: str) -> int:
+        """Calls of this kind that still run, wanted or not."""
+        return sum(call.kind == kind and call.is_alive() for call in self._calls)
 
     async def run(self, work: Callable[[], Value], kind: str = "call") -> Value:
         """The value of `work()`; if the awaiting task is cancelled, the call is interrupted.

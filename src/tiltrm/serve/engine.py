@@ -15,14 +15,15 @@ import torch
 
 from tiltrm.explore.batching import single_threaded
 from tiltrm.serve.limits import Limits
-from tiltrm.serve.runner import LOG, BatchRunner, Counts, PendingPuzzle, PendingRequest
+from tiltrm.serve.logs import LOG
+from tiltrm.serve.runner import BatchRunner, Counts, PendingPuzzle, PendingRequest
 
 FIRST_WAIT = 0.003  # seconds that the first puzzle after an idle time waits for others to join
 # While batches run, new puzzles are admitted so many at once, or after so many seconds: puzzles
 # that begin together share their batches to the end, and small batches are slow.
 ADMIT_AT_ONCE, ADMIT_AFTER = 32, 0.05
 RESERVED = 4  # one in so many places is kept for requests that have begun few puzzles
-SMALL = 8  # puzzles of a request that may take a reserved place
+SMALL = 8  # puzzles that a request has begun, or a client has in batches, for a reserved place
 LONGEST_RETRY = 60  # seconds, the highest Retry-After
 
 
@@ -48,11 +49,12 @@ class Engine:
         self.threads = 1
         self._waiting: deque[PendingPuzzle] = deque()
         self._since = 0.0  # when the first of those waiting came
-        self._closing = False
+        self._closing = self._ended = False
         self._change = threading.Condition()
         self._runner = BatchRunner(
-            device, self._removed, limits.turn_seconds, limits.on(device).running
-        )
+            device, self._removed, limits.turn_seconds, limits.on(device).running,
+            limits.cloud_memory,
+        )  # fmt: skip
         self._ready = threading.Event()
         self._thread = threading.Thread(target=self._run, name="tiltrm-engine", daemon=True)
         self._thread.start()
@@ -66,7 +68,7 @@ class Engine:
     @property
     def alive(self) -> bool:
         """Whether its thread runs."""
-        return self._thread.is_alive()
+        return self._thread.is_alive() and not self._ended
 
     @property
     def closing(self) -> bool:
@@ -81,7 +83,7 @@ class Engine:
     def submit(self, puzzles: Sequence[PendingPuzzle]) -> None:
         """Accept all of them, or raise FullError or ClosingError."""
         with self._change:
-            if self._closing:
+            if self._closing or self._ended:
                 raise ClosingError
             wait = self._retry_after(len(puzzles))
             if self.held + len(puzzles) > self.queue:
@@ -136,17 +138,33 @@ class Engine:
             del self._held_by[client]
 
     def _run(self) -> None:
-        with torch.inference_mode(), single_threaded(self.device) as threads:
-            self.threads = threads
-            self._ready.set()
-            while self._wait_for_work():
-                try:
-                    self._runner.add(self._admitted())
-                    if not self._runner.idle:
-                        self._runner.step()
-                except Exception as error:  # an error of the engine itself
-                    LOG.exception("the engine failed, and all its puzzles with it")
-                    self._runner.fail_all(error)
+        try:
+            with torch.inference_mode(), single_threaded(self.device) as threads:
+                self.threads = threads
+                self._ready.set()
+                while self._wait_for_work():
+                    try:
+                        self._runner.add(self._admitted())
+                        if not self._runner.idle:
+                            self._runner.step()
+                    except Exception as error:  # an error of the engine itself
+                        LOG.exception("the engine failed, and all its puzzles with it")
+                        self._runner.fail_all(error)
+        except BaseException as error:  # a task or a model may call sys.exit()
+            LOG.critical("the engine has ended", exc_info=error)
+        finally:
+            self._end()
+
+    def _end(self) -> None:
+        """Accept nothing more, and fail what is left; at a regular end there is nothing."""
+        error = RuntimeError("the engine has ended")
+        with self._change:
+            self._ended = True
+            left, self._waiting = list(self._waiting), deque()
+        self._runner.fail_all(error)
+        for puzzle in left:
+            self._removed(puzzle)
+            puzzle.put(None, error)
 
     def _wait_for_work(self) -> bool:
         """Sleep until there is work; False once closed and empty."""
@@ -166,14 +184,20 @@ class Engine:
             if early and len(self._waiting) < ADMIT_AT_ONCE and not self._runner.idle:
                 return []
             room = self._runner.free
-            # Requests take turns, the one that has begun the fewest puzzles first, and the last
-            # places are for requests that have begun none: a large request cannot fill them all.
+            # Requests take turns, the one that has begun the fewest puzzles first. A part of the
+            # places is for requests that have begun few puzzles, and half of that for clients that
+            # have few in batches: neither one large request nor one client can fill them all.
             spare = self._runner.most // RESERVED
+            few, running = min(SMALL, spare // 2), self._runner.clients.copy()
             admitted: list[PendingPuzzle] = []
             for puzzle in sorted(self._waiting, key=_turn):
-                begun = puzzle.request.begun
-                if len(admitted) < (room if begun < SMALL else room - spare):
-                    puzzle.request.begun += 1
+                request = puzzle.request
+                kept = spare if request.begun >= SMALL else spare // 2
+                if request.begun < SMALL and running[request.client] < few:
+                    kept = 0
+                if len(admitted) < room - kept:
+                    request.begun += 1
+                    running[request.client] += 1
                     admitted.append(puzzle)
             chosen = {id(puzzle) for puzzle in admitted}
             self._waiting = deque(p for p in self._waiting if id(p) not in chosen)

@@ -12,6 +12,7 @@ from collections.abc import Collection, Iterable, Mapping
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from tiltrm.serve.logs import ACCESS, REQUEST
 from tiltrm.serve.metrics import Metrics
 from tiltrm.serve.quotas import Quotas, client_name
 
@@ -26,11 +27,10 @@ HEADERS = {
     "Cross-Origin-Opener-Policy": "same-origin",
 }
 REVALIDATE = "no-cache"  # after an update no browser combines an old script with a new page
-ACCESS = logging.getLogger("tiltrm.serve.access")  # a JSON object a request
 LOOPBACK = ("127.0.0.1", "localhost", "::1")
 PROTECTED = ("/v1/", "/metrics", "/openapi.json", "/docs")  # need the token, if there is one
 LIMITED = ("/v1/solve", "/v1/solve/stream", "/v1/diagnose", "/v1/generate")  # count in quotas
-CLIENT = "tiltrm.client"  # the key of a scope with the name of the client
+CLIENT, NUMBER = "tiltrm.client", "tiltrm.request"  # keys of a scope: who asks, and its number
 OPEN = "/v1/settings"  # the form, in which the token is typed, is made from it
 
 
@@ -80,7 +80,7 @@ class Guard:
                     refused = 429, over.sentence, {"retry-after": str(over.seconds)}
             if refused is None:
                 method = "GET" if scope["method"] == "HEAD" else scope["method"]
-                passed = {**scope, "method": method, CLIENT: client}
+                passed = {**scope, "method": method, CLIENT: client, NUMBER: number}
                 await self.app(passed, receive, send_with_headers)
             else:
                 await _refuse(send_with_headers, *refused)
@@ -91,9 +91,9 @@ class Guard:
             seconds = time.perf_counter() - begun
             self.metrics.note(route, status, seconds)
             if ACCESS.isEnabledFor(logging.INFO):
-                said = {"request": number, "client": client, "method": scope["method"],
+                said = {REQUEST: number, "client": client, "method": scope["method"],
                         "route": route, "status": status, "seconds": round(seconds, 4)}  # fmt: skip
-                ACCESS.info("%s", json.dumps(said))
+                ACCESS.info("%(method)s %(route)s %(status)s", said)
 
     def _refused(self, path: str, headers: Headers) -> tuple[int, str, dict[str, str]] | None:
         host = headers.get("host", "")

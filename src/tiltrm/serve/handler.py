@@ -15,10 +15,11 @@ from tiltrm.explore.result import SearchResult
 from tiltrm.explore.search import TIMED_OUT
 from tiltrm.serve.background import BackgroundCalls
 from tiltrm.serve.engine import ClosingError, Engine, FullError
-from tiltrm.serve.guard import CLIENT
+from tiltrm.serve.guard import CLIENT, NUMBER
 from tiltrm.serve.limits import Limits
+from tiltrm.serve.logs import LOG
 from tiltrm.serve.requests import LIMITED, Refusal, SearchRequest, SolveRequest
-from tiltrm.serve.runner import LOG, PendingPuzzle, PendingRequest, ReadResult
+from tiltrm.serve.runner import PendingPuzzle, PendingRequest, ReadResult
 from tiltrm.serve.scheduler import LoadedModel, SharedSearch, shared_search
 from tiltrm.solving import PuzzleRecord, task_of
 from tiltrm.solving.call import count_all, read_texts, risk_rung
@@ -27,9 +28,9 @@ from tiltrm.tasks import Task
 from tiltrm.tasks.registry import defaults_of
 
 LATE = "expected to finish within {:g} s and did not; send fewer puzzles or smaller settings"
-COUNTING_SECONDS = 2.0  # that answers which are there wait for the count of solutions
 Arguments = ParamSpec("Arguments")
 Value = TypeVar("Value")
+Counting = asyncio.Future[list[int | None]]
 
 
 class RequestHandler:
@@ -124,7 +125,8 @@ class RequestHandler:
         records, good = read_texts(shared.task, body.puzzles)
         if good:
             done = asyncio.Event()
-            pending = PendingRequest(len(good), from_thread(done.set), request.scope[CLIENT])
+            scope = request.scope
+            pending = PendingRequest(len(good), from_thread(done.set), scope[CLIENT], scope[NUMBER])
             self.submit([
                 PendingPuzzle(
                     shared, tokens, body.seed, pending, index,
@@ -133,10 +135,10 @@ class RequestHandler:
                 for index, tokens in enumerate(good.values())
             ])  # fmt: skip
             tokens = list(good.values())
-            counting = asyncio.ensure_future(self._count(shared.task, tokens))
+            counting = self.count(shared.task, tokens)
             try:
                 await self._wait(request, pending, done, partly=True)
-                counts = await _finished(counting, COUNTING_SECONDS) or [None] * len(tokens)
+                counts = await self.counts(counting) or [None] * len(tokens)
             finally:
                 counting.cancel()
             for place, outcome, count in zip(good, pending.outcomes, counts, strict=True):
@@ -144,10 +146,23 @@ class RequestHandler:
                 records[place] = replace(found, solutions=count)
         return [found for found in records if found is not None]
 
-    async def _count(self, task: Task, tokens: Sequence[Tensor]) -> list[int | None]:
-        """`count_all` beside the engine; one at a time, since Python runs one at a time anyway."""
-        async with self._one_count:
-            return await self.background.run(partial(count_all, task, tokens))
+    def count(self, task: Task, tokens: Sequence[Tensor]) -> Counting:
+        """Begin to count the solutions of a request's puzzles beside the engine.
+
+        One request at a time, since Python runs one thread at a time anyway.
+        """
+
+        async def counted() -> list[int | None]:
+            if len(tokens) > self.limits.counted:
+                return [None] * len(tokens)
+            async with self._one_count:
+                return await self.background.run(partial(count_all, task, tokens))
+
+        return asyncio.ensure_future(counted())
+
+    async def counts(self, counting: Counting) -> list[int | None] | None:
+        """What was counted; None if that fails or takes longer than answers wait for it."""
+        return await _finished(counting, self.limits.counting_seconds)
 
     async def _wait(
         self, request: Request, pending: PendingRequest, done: asyncio.Event, *,

@@ -21,6 +21,11 @@ class Limits:
     seconds: float = 600.0
     body: int = 2 << 20  # bytes
     body_seconds: float = 10.0  # until all of it has arrived
+    text: int = 4096  # characters of a puzzle
+    head: int = 1 << 16  # bytes of its first line and headers
+    idle_seconds: float = 30.0  # without a request, or with an incomplete head
+    counted: int = 64  # puzzles of a request whose solutions are counted
+    counting_seconds: float = 2.0  # that answers which are there wait for this count
     write_seconds: float = 30.0  # that a client may leave an answer unread
     # of a client
     client_puzzles: int = 2048  # accepted and not finished
@@ -33,7 +38,9 @@ class Limits:
     queue: int = 4096  # puzzles accepted and not finished
     running: int | None = None  # of these in batches; None: 256 on a CPU, 8192 on a GPU
     turn_seconds: float = 0.1  # about, of one turn: the work that others wait for
+    cloud_memory: int | None = None  # bytes of all clouds; None: a quarter of what is free
     streams: int = 32  # at once
+    diagnoses: int = 1  # at once
     generating: int = 8  # requests for a generated puzzle at once
     generate_seconds: float = 30.0  # for one of them
     connections: int = 1000

@@ -13,6 +13,7 @@ from tiltrm.diagnose import SMALL, DiagnosisReport, diagnose
 from tiltrm.errors import PuzzleError, SettingsError, TiltrmError
 from tiltrm.explore.batching import one_worker
 from tiltrm.serve.background import StoppedError
+from tiltrm.serve.guard import NUMBER
 from tiltrm.serve.handler import (
     LATE,
     RequestHandler,
@@ -21,8 +22,8 @@ from tiltrm.serve.handler import (
     failure,
     require_count,
 )
+from tiltrm.serve.logs import LOG, REQUEST
 from tiltrm.serve.requests import DiagnoseRequest, Refusal
-from tiltrm.serve.runner import LOG
 from tiltrm.solving import exploration_for
 from tiltrm.tasks import Task
 from tiltrm.tasks.published import answer_text
@@ -32,7 +33,7 @@ Value = TypeVar("Value")
 
 
 class LongCalls:
-    """One diagnosis and one generator at a time, each in a thread of its own."""
+    """A few diagnoses and one generator at a time, each in a thread of its own."""
 
     def __init__(self, handler: RequestHandler) -> None:
         self.handler = handler
@@ -42,7 +43,7 @@ class LongCalls:
     async def diagnose(self, request: Request, body: DiagnoseRequest) -> Any:
         """The report of `tiltrm.diagnose` as a dictionary; raises Refusal.
 
-        It runs beside the engine, one diagnosis at a time, and ends with its client.
+        It runs beside the engine, and ends with its client.
         """
         require_count(body.puzzles, self.handler.limits.diagnosed)
         loaded, task = self.handler.find(body.model, body.task)
@@ -56,7 +57,7 @@ class LongCalls:
         except PuzzleError as error:
             raise Refusal(422, str(error)) from None
         background = self.handler.background
-        if background.busy(DIAGNOSIS):
+        if background.running(DIAGNOSIS) >= self.handler.limits.diagnoses:
             raise Refusal(429, "another diagnosis is running; try again later", retry_after="5")
         settings = exploration_for("guided", task, SMALL)
 
@@ -118,7 +119,7 @@ class LongCalls:
             if isinstance(error, SettingsError) and bad_input is not None:
                 raise Refusal(bad_input, str(error)) from None
             if not isinstance(error, TiltrmError):
-                LOG.exception("a call failed")
+                LOG.exception("a call failed", extra={REQUEST: request.scope[NUMBER]})
             raise failure(error) from None
         finally:
             running.cancel()

@@ -25,7 +25,7 @@ from tiltrm.settings import ADAPTIVE, METHODS, TABLE, Setting
 from tiltrm.solving.guide_folder import LEARNED
 
 LONGEST = 1_000_000  # puzzles in a list; `Limits` has the server's own, smaller number
-TEXT = 4096  # characters of a puzzle
+TEXT = 1 << 20  # characters of a puzzle; `Limits` has the server's own, smaller number
 NAME = 100  # characters of a name
 LARGEST = 1e6  # of any number
 LIMITED = ("particles", "outer_steps")  # settings with a limit of the server's own
@@ -159,9 +159,13 @@ async def read(request: Request, kind: type[Body], limits: Limits) -> Body:
         sentence = f"expected the whole body within {limits.body_seconds:g} s, got part of it"
         raise Refusal(408, sentence, connection="close") from None
     try:
-        return kind.model_validate_json(content)
+        found = kind.model_validate_json(content)
     except ValidationError as error:
         raise _explained(error, kind) from None
+    for name in ("puzzles", "answers"):
+        if any(len(text) > limits.text for text in getattr(found, name, None) or ()):
+            raise Refusal(422, f"{name}: expected at most {limits.text:,} characters in each")
+    return found
 
 
 async def _bytes(request: Request, most: int) -> bytes:

@@ -4,7 +4,6 @@ All of this belongs to the engine's thread. A step that raises is tried again in
 puzzle on which a model fails does not fail the others of its batch.
 """
 
-import logging
 import threading
 import time
 from collections import Counter
@@ -24,11 +23,11 @@ from tiltrm.explore.result import SearchResult
 from tiltrm.model.base import evaluations_per_step
 from tiltrm.serve.frames import FrameBuilder
 from tiltrm.serve.limits import MOST_RUNNING
+from tiltrm.serve.logs import LOG, REQUEST
 from tiltrm.serve.quotas import RecentService
 from tiltrm.serve.scheduler import Scheduler, SharedSearch, WaitingBatch
 
 SMALL = 8  # puzzles of a request that shares batches with others from the start
-LOG = logging.getLogger("tiltrm.serve")
 MEMORY_SHARE = 0.25  # of the free memory, for clouds
 MOST_MEMORY = {"cpu": 1 << 30, "cuda": 1 << 40}  # bytes for clouds
 
@@ -41,8 +40,10 @@ class PendingRequest:
     `done` is called once, in any thread: after the last outcome or after the first error.
     """
 
-    def __init__(self, puzzles: int, done: Callable[[], None], client: str = "") -> None:
-        self.client = client
+    def __init__(
+        self, puzzles: int, done: Callable[[], None], client: str = "", number: str = ""
+    ) -> None:
+        self.client, self.number = client, number
         self.outcomes: list[Any] = [None] * puzzles
         self.error: BaseException | None = None
         self.wanted = True  # a client still waits for it
@@ -105,13 +106,15 @@ class BatchRunner:
 
     def __init__(
         self, device: torch.device, removed: Callable[[PendingPuzzle], None],
-        turn_seconds: float = 0.1, running: int | None = None,
+        turn_seconds: float = 0.1, running: int | None = None, memory: int | None = None,
     ) -> None:  # fmt: skip
         self.device = device
         self.most = MOST_RUNNING[device.type] if running is None else running
         self.counts = Counts()
-        memory = min(MOST_MEMORY[device.type], int(MEMORY_SHARE * free_memory(device)))
+        if memory is None:
+            memory = min(MOST_MEMORY[device.type], int(MEMORY_SHARE * free_memory(device)))
         self.scheduler = Scheduler(memory, turn_seconds, self._rank)
+        self.clients: Counter[str] = Counter()  # puzzles in batches
         self._service = RecentService()
         self._removed = removed
         self._puzzles: dict[int, PendingPuzzle] = {}
@@ -134,6 +137,7 @@ class BatchRunner:
         for puzzle in sorted(puzzles, key=lambda p: by_request[p.request]):
             number = next(self._numbers)
             self._puzzles[number] = puzzle
+            self.clients[puzzle.request.client] += 1
             by_search.setdefault(puzzle.shared, {})[number] = puzzle
         for shared, some in by_search.items():
             self._embed(shared, some)
@@ -163,8 +167,9 @@ class BatchRunner:
             problem = problem._replace(keys=derive(puzzle_keys(tokens), seeds))
         except Exception as error:
             if len(puzzles) == 1:
-                LOG.error("a puzzle could not be embedded", exc_info=error)
-                self._fail(next(iter(puzzles)), error)
+                number = next(iter(puzzles))
+                self._log("a puzzle could not be embedded", number, error)
+                self._fail(number, error)
                 return
             for number, puzzle in puzzles.items():
                 self._embed(shared, {number: puzzle})
@@ -225,7 +230,7 @@ class BatchRunner:
             if torch.cuda.is_available():
                 torch.cuda.empty_cache()
         if len(batch) == 1:
-            LOG.error("a puzzle could not be stepped", exc_info=failure)
+            self._log("a puzzle could not be stepped", batch.first, failure)
             self._fail(batch.first, too_small() if out_of_memory(failure) else failure)
             return
         del failure
@@ -268,13 +273,22 @@ class BatchRunner:
             try:
                 puzzle.put(puzzle.read(found, row, puzzle.seconds))
             except Exception as error:
-                LOG.exception("a result could not be read")
+                more = {REQUEST: puzzle.request.number}
+                LOG.error("a result could not be read", exc_info=error, extra=more)
                 puzzle.put(None, error)
 
     def _remove(self, number: int) -> PendingPuzzle:
         puzzle = self._puzzles.pop(number)
+        client = puzzle.request.client
+        self.clients[client] -= 1
+        if not self.clients[client]:
+            del self.clients[client]
         self._removed(puzzle)
         return puzzle
+
+    def _log(self, sentence: str, number: int, error: Exception) -> None:
+        request = self._puzzles[number].request.number
+        LOG.error(sentence, exc_info=error, extra={REQUEST: request})
 
     def _fail(self, number: int, error: Exception) -> None:
         self.counts.failed += 1

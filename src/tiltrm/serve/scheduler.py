@@ -15,6 +15,7 @@ from typing import Any
 
 import torch
 
+from tiltrm.explore.bank import Bank
 from tiltrm.explore.batches import Batch, OpenStep
 from tiltrm.explore.batching import chunk_size
 from tiltrm.explore.cloud import Cloud
@@ -156,7 +157,10 @@ def join(parts: list[WaitingBatch]) -> WaitingBatch:
         answer = torch.cat([c.state.answer for c in clouds])
         latent = torch.cat([c.state.latent for c in clouds])
         weights = torch.cat([c.log_weights for c in clouds])
-        cloud = Cloud(State(answer, latent), weights, torch.cat([c.score for c in clouds]))
+        banks = [c.bank for c in clouds if c.bank is not None]
+        bank = Bank(*map(torch.cat, zip(*banks, strict=True))) if banks else None
+        scores = torch.cat([c.score for c in clouds])
+        cloud = Cloud(State(answer, latent), weights, scores, bank)
     ids = torch.cat([b.ids for b in batches])
     seconds = min(b.seconds for b in batches)  # a time limit may be exceeded, never fallen short of
     joined = batches[0]._replace(ids=ids, problem=problem, cloud=cloud, seconds=seconds)

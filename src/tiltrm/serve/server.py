@@ -2,6 +2,7 @@
 
 import asyncio
 import logging
+import math
 import os
 import socket
 import sys
@@ -23,8 +24,8 @@ from tiltrm.serve.engine import Engine
 from tiltrm.serve.guard import own_names
 from tiltrm.serve.handler import RequestHandler
 from tiltrm.serve.limits import Limits
+from tiltrm.serve.logs import LOG
 from tiltrm.serve.quotas import client_name
-from tiltrm.serve.runner import LOG
 from tiltrm.serve.scheduler import load_model
 from tiltrm.solving import task_of
 
@@ -33,7 +34,6 @@ TOO_MANY = (
     b"Content-Length: 0\r\n\r\n"
 )
 LAST_CALL = 10.0  # seconds in which an interrupted call has to end
-IDLE = 30  # seconds without a request, or with an incomplete request head
 
 
 class IdleTimeoutProtocol(H11Protocol):
@@ -46,8 +46,8 @@ class IdleTimeoutProtocol(H11Protocol):
     Proved by tests/serve/test_server_clients.py::test_idle_connections_are_closed.
     """
 
-    seconds: ClassVar[float] = IDLE
-    unread: ClassVar[float] = IDLE  # seconds that a client may leave an answer unread
+    seconds: ClassVar[float] = 30.0  # without a request, or with an incomplete request head
+    unread: ClassVar[float] = 30.0  # seconds that a client may leave an answer unread
     most: ClassVar[int] = 1 << 30  # connections of one client
     clients: ClassVar[Counter[str]] = Counter()  # open connections
     _client: str | None = None  # None: not counted
@@ -124,7 +124,7 @@ class Server(uvicorn.Server):
 
     async def on_tick(self, counter: int) -> bool:
         """Called ten times a second; returns whether to end."""
-        if self.engine.closing and self.engine.held == 0:
+        if self.engine.closing and (self.engine.held == 0 or not self.engine.alive):
             self.should_exit = True
         return await super().on_tick(counter)
 
@@ -151,12 +151,14 @@ def build(
     handler = RequestHandler(engine, loaded, limits)
     app = create(handler, names, token, client_header)
     most = limits.connections if client_header else limits.client_connections  # proxies have many
-    bounds = {"unread": limits.write_seconds, "most": most, "clients": Counter()}
+    bounds = {"seconds": limits.idle_seconds, "unread": limits.write_seconds, "most": most,
+              "clients": Counter()}  # fmt: skip
     protocol = type("Protocol", (IdleTimeoutProtocol,), bounds)
     config = uvicorn.Config(
         app, log_level=logging.WARNING, access_log=False, server_header=False,
-        limit_concurrency=limits.connections, timeout_keep_alive=IDLE, ws="none", lifespan="off",
-        h11_max_incomplete_event_size=1 << 16, http=protocol, loop="asyncio",
+        limit_concurrency=limits.connections, ws="none", lifespan="off",
+        timeout_keep_alive=math.ceil(limits.idle_seconds),
+        h11_max_incomplete_event_size=limits.head, http=protocol, loop="asyncio",
         proxy_headers=False,
     )  # fmt: skip
     return Server(config, engine, handler.background), listener

@@ -2,7 +2,8 @@
 
 import asyncio
 import json
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
+from dataclasses import replace
 from typing import Any
 
 from fastapi.responses import StreamingResponse
@@ -47,8 +48,10 @@ def event(name: str, data: dict[str, Any]) -> str:
     return f"event: {name}\ndata: {json.dumps(data, allow_nan=False)}\n\n"
 
 
-def stream(handler: RequestHandler, client: str, body: StreamRequest) -> EventStream:
-    """Accept one puzzle and stream its run; raises Refusal."""
+def stream(
+    handler: RequestHandler, client: str, body: StreamRequest, number: str = ""
+) -> EventStream:
+    """Accept one puzzle and stream its run; raises Refusal. `number` is that of the request."""
     streams, limits = handler.streams, handler.limits
     if streams.total() >= limits.streams or streams[client] >= limits.client_streams:
         raise Refusal(429, "too many streams; try again later", retry_after="1")
@@ -61,7 +64,7 @@ def stream(handler: RequestHandler, client: str, body: StreamRequest) -> EventSt
         raise Refusal(422, str(error)) from None
     texts: asyncio.Queue[str] = asyncio.Queue()
     put = from_thread(texts.put_nowait)
-    pending = PendingRequest(1 + body.baseline, lambda: put(""), client)
+    pending = PendingRequest(1 + body.baseline, lambda: put(""), client, number)
     # `tiltrm solve` without --model takes the model of the address, or that of Sudokus.
     usual = loaded.name == defaults_of(by_addresses([task.decode(tokens)]) or SUDOKU).model
     texts.put_nowait(
@@ -86,20 +89,27 @@ def stream(handler: RequestHandler, client: str, body: StreamRequest) -> EventSt
         )  # fmt: skip
     handler.submit(puzzles)
     streams[client] += 1
+    counting = handler.count(task, [tokens])
 
     def over() -> None:
         streams[client] -= 1
         if not streams[client]:
             del streams[client]
+        counting.cancel()
         handler.engine.abandon(pending)
 
+    async def counted() -> int | None:
+        found = await handler.counts(counting)
+        return None if found is None else found[0]
+
     seconds = handler.limits.seconds
-    return EventStream(_events(pending, texts, seconds), seconds + LAST, over)
+    return EventStream(_events(pending, texts, seconds, counted), seconds + LAST, over)
 
 
 async def _events(
-    pending: PendingRequest, texts: asyncio.Queue[str], seconds: float
-) -> AsyncIterator[str]:
+    pending: PendingRequest, texts: asyncio.Queue[str], seconds: float,
+    solutions: Callable[[], Awaitable[int | None]],
+) -> AsyncIterator[str]:  # fmt: skip
     """The queued events up to an empty one, then the results or the error."""
     loop = asyncio.get_running_loop()
     end = loop.time() + seconds
@@ -115,4 +125,4 @@ async def _events(
     record, *baselines = pending.outcomes
     for found in baselines:
         yield event("baseline", found)
-    yield event("result", frames.result(record))
+    yield event("result", frames.result(replace(record, solutions=await solutions())))

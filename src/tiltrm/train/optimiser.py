@@ -1,7 +1,6 @@
 """Muon for the network's matrices, AdamW for the rest, the rate schedule, and the average (EMA)."""
 
 import math
-import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any, NamedTuple
@@ -10,6 +9,7 @@ import torch
 from torch import Tensor, nn
 from torch.optim import Optimizer
 
+from tiltrm.cpu_precision import avoid_illegal_instructions
 from tiltrm.train.settings import Schedule, TrainSettings
 
 
@@ -40,7 +40,7 @@ def build_optimisers(model: nn.Module, settings: TrainSettings) -> list[Optimize
         optimisers = [torch.optim.AdamW([*network, heads], betas=settings.betas, fused=on_gpu)]
     else:
         if not on_gpu:
-            _make_bfloat16_safe()
+            avoid_illegal_instructions()  # Muon multiplies in bfloat16
         muon = torch.optim.Muon(
             network, momentum=settings.momentum, nesterov=True,
             ns_steps=settings.newton_schulz, adjust_lr_fn="original",
@@ -113,11 +113,3 @@ class EMA:
         finally:
             with torch.no_grad():
                 torch._foreach_copy_(self.weights, kept)
-
-
-def _make_bfloat16_safe() -> None:
-    """Muon multiplies in bfloat16; on some virtual CPUs oneDNN's AMX path for it is illegal.
-
-    oneDNN reads this at its first product, so it is set before any.
-    """
-    os.environ.setdefault("ONEDNN_MAX_CPU_ISA", "AVX512_CORE_BF16")

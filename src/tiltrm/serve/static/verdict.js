@@ -22,7 +22,7 @@ export function uncertain(run, result) {
 /** The title and the sentences of the verdict; `good` colours it. */
 export function verdict(run, result) {
   if (result.error) return { title: "Not a puzzle", good: false, sentences: [result.error] };
-  const sentences = [reason(run, result), confidenceWords(result), uncertainWords(run, result), ...several(run)];
+  const sentences = [reason(run, result), confidenceWords(result), uncertainWords(run, result), ...several(run, result)];
   if (result.abstained) return { title: "Withheld", good: false, sentences };
   if (result.solved_by_rules === null) return { title: "Answered", good: true, sentences };
   return { title: result.solved_by_rules ? "Solved" : "Not solved", good: result.solved_by_rules, sentences };
@@ -61,7 +61,8 @@ function uncertainWords(run, result) {
   return `${plural(cells.length, "uncertain cell")}: ${named}${more}.`;
 }
 
-function several({ task, given }) {
+function several({ task, given }, { solutions }) {
+  if (solutions === 2) return ["The puzzle has several solutions; this is one of them at most."];
   if (task !== "sudoku" || given.filter(Boolean).length >= CLUES) return [];
   return [`Fewer than ${CLUES} clues always leave several solutions; the model learned from Sudokus that have one.`];
 }

@@ -7,16 +7,16 @@ one and their answers turned back (`tiltrm.tasks.arc.augmentation`).
 Proved by tests/tasks/arc/test_full.py.
 """
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 import torch
 from torch import Tensor
 
-from tiltrm.errors import PuzzleError, SettingsError, SizeError
+from tiltrm.errors import PuzzleError, SizeError
 from tiltrm.tasks.arc import draw
+from tiltrm.tasks.arc.base import ColourTask
 from tiltrm.tasks.arc.grids import SIDE, ColourGrid, read_rows, write_rows
-from tiltrm.tasks.arc.text import read_question, symbol, text_width
+from tiltrm.tasks.arc.text import read_question, symbol
 from tiltrm.tasks.arc.tokens import (
     BOARD,
     ID_CELLS,
@@ -37,15 +37,13 @@ from tiltrm.tasks.base import PAD, TOKENS, Symmetry, TaskDefaults
 
 
 @dataclass(frozen=True)
-class Arc:
+class Arc(ColourTask):
     """Grids of at most 30 x 30. The vocabulary is that of the board; id cells hold bytes."""
 
     name = "arc"
     side = SIDE
     cells = BOARD + ID_CELLS
     vocabulary = VOCABULARY
-    has_rules = False
-    token_colours = draw.TOKEN_COLOURS
     grid_cells = BOARD
     id_cells = ID_CELLS
 
@@ -107,11 +105,6 @@ class Arc:
             )
         return self.question(read.grid, read.number or 0, read.corner)
 
-    def encode_all(self, texts: Sequence[str], *, answer: bool = False) -> Tensor:
-        """Texts -> (puzzle, cell) uint8."""
-        rows = [self.encode(text, answer=answer) for text in texts]
-        return torch.stack(rows) if rows else torch.empty(0, self.cells, dtype=torch.uint8)
-
     def decode(self, tokens: Tensor) -> str:
         """The text that `encode` reads; 'no rectangle' if the board shows no grid."""
         if len(tokens) != self.cells:
@@ -130,18 +123,6 @@ class Arc:
         grid = self.answer_grid(puzzle, answer)
         return draw.NO_RECTANGLE if grid is None else write_rows(grid)
 
-    def on_board(self, puzzle: Tensor) -> Tensor:
-        """(..., cell) -> (..., cell) bool: the cells of the board."""
-        return (torch.arange(self.cells, device=puzzle.device) < BOARD).expand_as(puzzle)
-
-    def clean(self, line: str) -> str:
-        """The line without a comment, which starts with '#', and without outer spaces."""
-        return line.partition("#")[0].strip()
-
-    def width(self, line: str) -> int:
-        """Cells that a line seems to hold; a line with ':' or '/' is a whole puzzle."""
-        return text_width(line, self.cells)
-
     def well_formed(self, tokens: Tensor, *, answer: bool = False) -> Tensor:
         """Whether there is one rectangle of colours with its end tokens, anywhere on the board.
 
@@ -154,10 +135,6 @@ class Arc:
         ids = tokens[..., BOARD:].to(torch.int16)
         named = (ids == PAD) if answer else (ids >= 0) & (ids < TOKENS)
         return fits & inside & named.all(-1)
-
-    def given(self, puzzle: Tensor) -> Tensor:
-        """The id cells, which no answer fills."""
-        return ~self.on_board(puzzle)
 
     def tidy(self, puzzle: Tensor, answer: Tensor) -> Tensor:
         """Answers (..., cell) with pads outside their grid and its end tokens."""
@@ -183,11 +160,6 @@ class Arc:
         clean = self.tidy(puzzle, answer)
         off = (clean != answer).sum(-1)
         return torch.where(is_colour(clean[..., :BOARD]).any(-1), off, self.cells)
-
-    def is_solved(self, puzzle: Tensor, answer: Tensor) -> Tensor:
-        """False: there are no rules by which an answer could be known to be right."""
-        puzzle, answer = torch.broadcast_tensors(puzzle, answer)
-        return torch.zeros(answer.shape[:-1], dtype=torch.bool, device=answer.device)
 
     def symmetry(self, puzzles: int, generator: torch.Generator) -> Symmetry:
         """The identity: each augmentation is a puzzle of its own."""
@@ -216,24 +188,6 @@ class Arc:
             for each, box in zip((tokens, answers), boxes, strict=True)
         )
         return question, answer
-
-    def generate(self, seed: int) -> tuple[Tensor, Tensor]:
-        """ARC tasks are not generated."""
-        raise SettingsError(f"{self.name} cannot generate puzzles; give a file of tasks")
-
-    def render(
-        self, puzzle: Tensor, answer: Tensor | None = None, confidence: Tensor | None = None, *,
-        colour: bool = True, width: int | None = None,
-    ) -> str:  # fmt: skip
-        """Input and answer side by side, in ARC's colours."""
-        return draw.terminal(self._shown(puzzle, answer, confidence), colour=colour, width=width)
-
-    def picture(
-        self, puzzle: Tensor, answer: Tensor | None = None, confidence: Tensor | None = None, *,
-        wrong: Tensor | None = None,
-    ) -> str:  # fmt: skip
-        """SVG text: input and answer side by side, unsure cells marked, wrong cells crossed."""
-        return draw.svg(self._shown(puzzle, answer, confidence, wrong), self.name)
 
     def _shown(
         self, puzzle: Tensor, answer: Tensor | None, confidence: Tensor | None,

@@ -8,15 +8,15 @@ a symmetric view tells which view it is. The header of an answer holds token 1.
 Proved by tests/tasks/arc/test_mini.py.
 """
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 import torch
 from torch import Tensor
 
-from tiltrm.errors import PuzzleError, SettingsError, SizeError
+from tiltrm.errors import PuzzleError, SizeError
 from tiltrm.tasks.arc import draw
 from tiltrm.tasks.arc.augmentation import Augmentation
+from tiltrm.tasks.arc.base import ColourTask
 from tiltrm.tasks.arc.grids import (
     COLOURS,
     TURNS,
@@ -24,7 +24,7 @@ from tiltrm.tasks.arc.grids import (
     read_rows,
     turn_sources,
 )
-from tiltrm.tasks.arc.text import read_question, symbol, text_width
+from tiltrm.tasks.arc.text import read_question, symbol
 from tiltrm.tasks.arc.tokens import BLACK, END, VOCABULARY, is_colour
 from tiltrm.tasks.base import TOKENS, Symmetry, TaskDefaults, permutations
 
@@ -53,7 +53,7 @@ TURNED_CELLS = turns_of_cells()
 
 
 @dataclass(frozen=True)
-class MiniArc:
+class MiniArc(ColourTask):
     """Grids of 5 x 5. keep_black: symmetries leave colour 0 as it is."""
 
     keep_black: bool = True
@@ -61,8 +61,6 @@ class MiniArc:
     side = SIDE
     cells = CELLS
     vocabulary = TOKENS
-    has_rules = False
-    token_colours = draw.TOKEN_COLOURS
     grid_cells = GRID
 
     @property
@@ -132,11 +130,6 @@ class MiniArc:
         moved = self.question(read.grid, read.number, read.augmentation)
         return torch.cat((plain[:GRID], moved[GRID:]))
 
-    def encode_all(self, texts: Sequence[str], *, answer: bool = False) -> Tensor:
-        """Texts -> (puzzle, cell) uint8."""
-        rows = [self.encode(text, answer=answer) for text in texts]
-        return torch.stack(rows) if rows else torch.empty(0, self.cells, dtype=torch.uint8)
-
     def decode(self, tokens: Tensor) -> str:
         """The text that `encode` reads; '?' for a cell without a colour."""
         if len(tokens) != self.cells:
@@ -154,18 +147,6 @@ class MiniArc:
         cells = "".join(map(symbol, answer[:GRID].tolist()))
         return "/".join(cells[at : at + SIDE] for at in range(0, GRID, SIDE))
 
-    def on_board(self, puzzle: Tensor) -> Tensor:
-        """(..., cell) -> (..., cell) bool: the cells of the grid."""
-        return (torch.arange(self.cells, device=puzzle.device) < GRID).expand_as(puzzle)
-
-    def clean(self, line: str) -> str:
-        """The line without a comment, which starts with '#', and without outer spaces."""
-        return line.partition("#")[0].strip()
-
-    def width(self, line: str) -> int:
-        """Cells that a line seems to hold; a line with ':' or '/' is a whole puzzle."""
-        return text_width(line, self.cells)
-
     def well_formed(self, tokens: Tensor, *, answer: bool = False) -> Tensor:
         """Whether the grid holds colours, and the header is that of a question or an answer."""
         tokens = tokens.long()
@@ -179,10 +160,6 @@ class MiniArc:
         number = tokens[..., NUMBER]
         return fits & (number >= FIRST_TASK) & (number < TOKENS)
 
-    def given(self, puzzle: Tensor) -> Tensor:
-        """The header, which no answer fills."""
-        return ~self.on_board(puzzle)
-
     def tidy_answers(self, answers: Tensor) -> Tensor:
         """Answers (..., cell) with the header that all answers have."""
         header = torch.full_like(answers[..., GRID:], END)
@@ -193,10 +170,6 @@ class MiniArc:
         _, answer = torch.broadcast_tensors(puzzle, answer)
         broken: Tensor = (~is_colour(answer[..., :GRID])).sum(-1)
         return broken + (answer[..., GRID:] != END).sum(-1)
-
-    def is_solved(self, puzzle: Tensor, answer: Tensor) -> Tensor:
-        """False: there are no rules by which an answer could be known to be right."""
-        return torch.zeros_like(self.violations(puzzle, answer), dtype=torch.bool)
 
     def symmetry(self, puzzles: int, generator: torch.Generator) -> Symmetry:
         """A turn and a permutation of the colours for each puzzle."""
@@ -218,24 +191,6 @@ class MiniArc:
         """Puzzles and answers moved by one random symmetry for each puzzle."""
         drawn = self.symmetry(len(tokens), generator)
         return drawn.apply(tokens), drawn.apply(answers)
-
-    def generate(self, seed: int) -> tuple[Tensor, Tensor]:
-        """ARC tasks are not generated."""
-        raise SettingsError(f"{self.name} cannot generate puzzles; give a file of tasks")
-
-    def render(
-        self, puzzle: Tensor, answer: Tensor | None = None, confidence: Tensor | None = None, *,
-        colour: bool = True, width: int | None = None,
-    ) -> str:  # fmt: skip
-        """Input and answer side by side, in ARC's colours."""
-        return draw.terminal(self._shown(puzzle, answer, confidence), colour=colour, width=width)
-
-    def picture(
-        self, puzzle: Tensor, answer: Tensor | None = None, confidence: Tensor | None = None, *,
-        wrong: Tensor | None = None,
-    ) -> str:  # fmt: skip
-        """SVG text: input and answer side by side, unsure cells marked, wrong cells crossed."""
-        return draw.svg(self._shown(puzzle, answer, confidence, wrong), self.name)
 
     def _shown(
         self, puzzle: Tensor, answer: Tensor | None, confidence: Tensor | None,
