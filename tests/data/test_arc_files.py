@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from tiltrm.data.arc_files import ArcTask, is_arc_file, read_arc_tasks
+from tiltrm.data.arc_files import ArcTask, arc_json, is_arc_file, read_arc_tasks
 from tiltrm.errors import DataError
 
 SHARED = Path(__file__).parents[3] / "shared" / "data" / "arc"
@@ -44,6 +44,11 @@ def test_a_folder_of_tasks_in_the_order_of_their_names(tmp_path: Path) -> None:
     (tmp_path / "notes.txt").write_text("no task")
     assert is_arc_file(tmp_path)
     assert [task.name for task in read_arc_tasks(tmp_path)] == ["a", "b"]
+
+
+def test_tasks_are_written_as_they_are_read(tmp_path: Path) -> None:
+    unknown = ArcTask("b", READ.demonstrations, READ.tests)
+    assert read_arc_tasks(written(tmp_path, arc_json([READ, unknown]))) == [READ, unknown]
 
 
 def test_solutions_beside_challenges_are_the_outputs(tmp_path: Path) -> None:

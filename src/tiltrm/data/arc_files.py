@@ -9,7 +9,7 @@ Proved by tests/data/test_arc_files.py.
 import json
 import os
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -21,7 +21,7 @@ from tiltrm.errors import DataError, PuzzleError
 from tiltrm.tasks.arc.grids import ColourGrid, check_grid
 
 SUFFIXES = (".json", ".json.gz")
-__all__ = ["ArcTask", "is_arc_file", "load_json", "read_arc_tasks"]
+__all__ = ["ArcTask", "arc_json", "is_arc_file", "load_json", "read_arc_tasks"]
 MAX_TASKS = 1_000_000  # of one file
 CHALLENGES, SOLUTIONS = "challenges", "solutions"
 
@@ -55,6 +55,18 @@ def read_arc_tasks(path: PathName, max_bytes: int | None = None) -> list[ArcTask
     twice = [name for name, count in Counter(task.name for task in found).items() if count > 1]
     if twice:
         raise DataError(f"{path}: expected every task once, got {twice[0][:80]!r} in several files")
+    return found
+
+
+def arc_json(tasks: Iterable[ArcTask]) -> dict[str, Any]:
+    """The content of a file of these tasks, ready for JSON."""
+    found = {}
+    for task in tasks:
+        tests: list[dict[str, Any]] = [{"input": grid} for grid in task.tests]
+        for test, output in zip(tests, task.outputs or (), strict=False):
+            test["output"] = output
+        pairs = [{"input": grid, "output": output} for grid, output in task.demonstrations]
+        found[task.name] = {"train": pairs, "test": tests}
     return found
 
 

@@ -2,11 +2,10 @@
 
 import json
 from pathlib import Path
-from typing import Any
 
 import torch
 
-from tiltrm.data.arc_files import ArcTask
+from tiltrm.data.arc_files import ArcTask, arc_json
 from tiltrm.model.trm import TRM, TRMConfig
 from tiltrm.tasks.arc.grids import ColourGrid
 
@@ -30,20 +29,8 @@ FULL = [
 ]
 
 
-def as_json(tasks: list[ArcTask]) -> dict[str, Any]:
-    """The tasks as their file holds them."""
-    found = {}
-    for task in tasks:
-        tests: list[dict[str, Any]] = [{"input": grid} for grid in task.tests]
-        for test, output in zip(tests, task.outputs or (), strict=False):
-            test["output"] = output
-        pairs = [{"input": grid, "output": output} for grid, output in task.demonstrations]
-        found[task.name] = {"train": pairs, "test": tests}
-    return found
-
-
 def write_tasks(path: Path, tasks: list[ArcTask]) -> Path:
-    path.write_text(json.dumps(as_json(tasks)))
+    path.write_text(json.dumps(arc_json(tasks)))
     return path
 
 
