@@ -11,7 +11,6 @@ from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
 
-import numpy as np
 import torch
 from torch import Tensor
 
@@ -63,17 +62,20 @@ class Ballot:
     def _count(
         self, cloud: FinalCloud, alive: Tensor, read: ReadGrids, answer: Tensor, confidence: float
     ) -> None:
-        answers, which = np.unique(cloud.answers[alive].numpy(), axis=0, return_inverse=True)
-        weights, halting = cloud.weights[alive].numpy(), cloud.halting[alive].numpy()
-        *grids, own = read(torch.cat((torch.from_numpy(answers), answer[None])))
+        gave: dict[Answer, list[int]] = {}  # the particles that gave each answer
+        for particle in alive.nonzero().flatten().tolist():
+            gave.setdefault(cloud.answers[particle].numpy().tobytes(), []).append(particle)
+        particles = list(gave.values())
+        first = cloud.answers[[each[0] for each in particles]]
+        *grids, own = read(torch.cat((first, answer[None])))
         if own is not None:
             self._of(own).weight += confidence
-        for number, grid in enumerate(grids):
+        for grid, each in zip(grids, particles, strict=True):
             if grid is not None:
-                found, gave = self._of(grid), which.reshape(-1) == number
-                found.weight += (1.0 - confidence) * float(weights[gave].sum())
-                found.votes += int(gave.sum())
-                found.halting += float(halting[gave].sum())
+                found = self._of(grid)
+                found.weight += (1.0 - confidence) * float(cloud.weights[each].sum())
+                found.votes += len(each)
+                found.halting += float(cloud.halting[each].sum())
 
     def _of(self, grid: ColourGrid) -> Candidate:
         return self._found.setdefault(grid, Candidate(grid))
