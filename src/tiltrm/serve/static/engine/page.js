@@ -127,7 +127,7 @@ export const replayTemplate = async () => (await get("static/replay.html")).text
 /** One of the puzzles that were generated for the site. */
 export async function generate(task, seed) {
   const puzzles = await read("static/generated.json");
-  if (!Object.hasOwn(puzzles, task)) throw new Refusal(`This site has no generated puzzles for ${task}.`, 0);
+  if (!Object.hasOwn(puzzles, task)) throw new Refusal(`This site has no generated puzzles for ${task}; choose a sample.`, 0);
   return puzzles[task][seed % puzzles[task].length];
 }
 

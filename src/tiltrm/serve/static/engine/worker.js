@@ -3,9 +3,9 @@
 import { FrameBuilder, baselineEvent, resultEvent, startEvent } from "./frames.js";
 import { Model } from "./model.js";
 import { baselineSearch, buildSearch } from "./plan.js";
-import { rulesOf } from "./rules.js";
 import { EngineError, download, interleaved, offerWords, offers, openRuntime } from "./runtime.js";
 import { Search } from "./search.js";
+import { taskOf } from "./tasks.js";
 import { readViews } from "./views.js";
 
 const TASK = new MessageChannel(); // a turn of the event loop without a timer's delay
@@ -58,7 +58,7 @@ async function openOn(name, offer) {
   await current?.model.close().catch(() => {}); // a runtime that failed may refuse even this
   const model = await Model.open(runtimes[offer.build], known, { embed: interleaved(embed), step: interleaved(step) },
     { executionProviders: [offer.backend] });
-  return { name, model, known, views: readViews(known), task: rulesOf(known.task, known.side), offer };
+  return { name, model, known, views: readViews(known), task: taskOf(known), offer };
 }
 
 const reason = (error) => String(error?.message ?? error).split("\n")[0].slice(0, 160);
@@ -100,22 +100,22 @@ async function solve(id, body) {
 
 async function solveOn(engine, id, puzzle, settings, baseline) {
   const { known, task, views } = engine;
-  const tokens = Uint8Array.from([...puzzle], (symbol) => Math.max(known.symbols.indexOf(symbol), 0));
+  const tokens = task.encode(puzzle);
   const given = { method: "adaptive", seed: 0, ...settings };
   const send = (name, data) => say({ type: "event", id, name, data });
   const built = buildSearch(known, task, given);
-  send("start", startEvent(known, task, puzzle, tokens, given));
-  const frames = new FrameBuilder(built.plan);
+  send("start", startEvent(known, task, tokens, given));
+  const frames = new FrameBuilder(built.plan, task.cells(tokens));
   const begun = performance.now();
   const rate = (evaluations) => say({ type: "rate", rate: (1000 * evaluations) / (performance.now() - begun), words: offerWords(engine.offer) });
   const result = await searched(id, engine, built, tokens, given.seed, views, (info) => {
     send("step", frames.frame(info, engine.model));
     rate(info.evaluations);
   });
-  send("result", resultEvent(known, task, puzzle, tokens, result, (performance.now() - begun) / 1000));
+  send("result", resultEvent(task, tokens, result, (performance.now() - begun) / 1000));
   if (!baseline) return;
   // Adaptive solving begins with the deterministic run, so where that decided there is nothing more to compute.
-  const same = given.method === "adaptive" && !given.rules && given.halt_above === undefined && built.plan.stages[0].particles === 1
+  const same = built.settings?.halt_above === known.stopping.halt_above && !built.rules.rules && built.plan.stages[0].particles === 1
     && result.decidedBy === "halting" && result.particles === 1 && result.outerSteps <= built.plan.stages[0].outer_steps;
   const plain = same ? result : await searched(id, engine, baselineSearch(known, task), tokens, 0, null);
   send("baseline", baselineEvent(task, tokens, plain));
