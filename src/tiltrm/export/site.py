@@ -149,9 +149,9 @@ def _write_model(
         files[part] = f"models/{_safe(name)}-{part}-{digest}.bin"
         sizes[files[part]] = _store(folder / files[part], content)
     return {
-        "name": name, "task": task.name, "cells": task.cells, "side": task.side,
-        "symbols": "".join(about["symbols"][1 : task.vocabulary]), "precision": precision,
-        "files": files,
+        "name": name, "bundled": about["bundled"], "task": task.name, "cells": task.cells,
+        "side": task.side, "symbols": "".join(about["symbols"][1 : task.vocabulary]),
+        "precision": precision, "files": files,
     }  # fmt: skip
 
 

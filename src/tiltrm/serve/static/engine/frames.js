@@ -1,6 +1,6 @@
 // The events of a run, as the server sends them (tiltrm/serve/frames.py): start, step, baseline, result.
 
-import { isAddress } from "../addresses.js";
+import { decodeBoard, isAddress } from "../addresses.js";
 import { entropy, marginals, probabilities } from "./beliefs.js";
 
 const DIGITS = 4, RECORD_DIGITS = 6;
@@ -11,10 +11,14 @@ const rounded = (values) => values.map((value) => round(value));
 const sigmoid = (logit) => (Number.isNaN(logit) ? 0 : 1 / (1 + Math.exp(-logit)));
 const pick = (values, cells) => cells.map((cell) => values[cell]);
 
-/** The command of the same run. */
-function command(puzzle, { method, seed, model, ...settings }) {
+/** The bundled model that `tiltrm solve` takes for a puzzle without --model. */
+const usualModel = (puzzle) => (isAddress(puzzle) && decodeBoard(puzzle).type !== "sudoku" ? "pencil" : "sudoku-extreme");
+
+/** The command of the same run; a model is {name, bundled}. */
+export function terminalCommand(puzzle, { name: model, bundled }, { method = "adaptive", seed, ...settings }) {
+  const usual = bundled && model === usualModel(puzzle);
   const words = ["tiltrm", "solve", puzzle];
-  for (const [name, value] of Object.entries({ model, method, seed: seed || undefined, ...settings })) {
+  for (const [name, value] of Object.entries({ model: usual ? null : model, method, seed: seed || null, ...settings })) {
     const flag = `--${name.replaceAll("_", "-")}`;
     if (value === true) words.push(flag);
     else if (value !== undefined && value !== null && value !== false) words.push(flag, String(value));
@@ -22,17 +26,13 @@ function command(puzzle, { method, seed, model, ...settings }) {
   return words.map((word) => (/^[\w@%+=:,./-]+$/.test(word) ? word : `'${word.replaceAll("'", `'"'"'`)}'`)).join(" ");
 }
 
-/** The bundled model that `tiltrm solve` takes for a puzzle without --model. */
-const usualModel = (puzzle, type) => (isAddress(puzzle) && type !== "sudoku" ? "pencil" : "sudoku-extreme");
-
 /** `known` is the model's description. All events list the cells of the puzzle, which may be fewer than those of the board. */
 export function startEvent(known, task, tokens, { method, seed, ...settings }) {
   const puzzle = task.text(tokens), type = task.type(tokens), cells = task.cells(tokens);
-  const usual = known.bundled && known.name === usualModel(puzzle, type);
   return {
     puzzle, task: known.task, side: task.columns(tokens), cells: cells.length, given: pick(task.given(tokens), cells),
     symbols: known.symbols, method, seed, settings,
-    command: command(puzzle, { model: usual ? undefined : known.name, method, seed, ...settings }),
+    command: terminalCommand(puzzle, known, { method, seed, ...settings }),
     ...(type === known.task ? {} : { type }), // where a task has several types
   };
 }

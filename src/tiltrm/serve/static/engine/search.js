@@ -142,6 +142,7 @@ export class Search {
   smaller(count, error) {
     if (count === 1 || !MEMORY.test(error.message)) throw error;
     this.block = Math.ceil(count / 2);
+    this.note?.(`Memory is short, so ${this.block === 1 ? "one particle is" : `${this.block} particles are`} computed at a time.`);
     return null;
   }
 
