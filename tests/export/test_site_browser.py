@@ -1,9 +1,15 @@
 """The site in a real Chromium, from a plain static host under a sub-path. Needs the npm package."""
 
+import json
+import shlex
+from pathlib import Path
+
 import pytest
 from tests.serve.browser import Tab, text
 
 import tiltrm
+from tiltrm.cli import main
+from tiltrm.model import save
 
 from .hosted import FOUR, MODELS, READY, RUN, address, tab
 
@@ -31,7 +37,11 @@ def test_the_browser_gives_the_librarys_answers(tab: Tab, address: str) -> None:
     assert tab.complaints == []
 
 
-def test_the_page_solves_and_says_on_what(tab: Tab, address: str) -> None:
+def test_the_page_solves_and_says_on_what(
+    tab: Tab, address: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:  # fmt: skip
+    """The command gives the same answer to a reader who has the folder of the model."""
     page = tab.page
     page.goto(f"{address}?plain&backend=wasm#task=sudoku4&puzzle=3..4.4........31&method=guided"
               "&particles=3&outer_steps=2")  # fmt: skip
@@ -43,3 +53,11 @@ def test_the_page_solves_and_says_on_what(tab: Tab, address: str) -> None:
     assert "tiltrm solve 3..4.4........31 --model toy --method guided" in text(page, "#command")
     assert tab.violations() == []
     assert tab.complaints == []
+    assert "toy is the model folder that this site was made from" in text(page, "#command-note")
+    found = page.evaluate(RUN, ["3..4.4........31", {"method": "guided", "particles": 3,
+                                                     "outer_steps": 2}])  # fmt: skip
+    save(MODELS["toy"], tmp_path / "toy", dtype=None)
+    monkeypatch.chdir(tmp_path)
+    main([*shlex.split(text(page, "#command"))[1:], "--json", "--device", "cpu"])
+    wanted = json.loads(capsys.readouterr().out)
+    assert (found["answer"], found["evaluations"]) == (wanted["answer"], wanted["evaluations"])

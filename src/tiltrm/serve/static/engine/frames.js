@@ -34,6 +34,7 @@ export function startEvent(known, task, tokens, { method, seed, ...settings }) {
     symbols: known.symbols, method, seed, settings,
     command: terminalCommand(puzzle, known, { method, seed, ...settings }),
     ...(type === known.task ? {} : { type }), // where a task has several types
+    ...(known.bundled ? {} : { note: `${known.name} is the model folder that this site was made from; give your own path of it.` }),
   };
 }
 
