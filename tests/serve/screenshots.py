@@ -1,8 +1,9 @@
 """Pictures of the page for the README: python tests/serve/screenshots.py http://127.0.0.1:8000/
 
 Needs a running `tiltrm serve` and Chromium. A cloud solves a Sudoku, and the page is taken light,
-dark and on a phone at a step where the particles disagree; a maze is taken at its end. Names after
-the address select pictures. `pngquant` halves the files.
+dark and on a phone at a step where the particles disagree; a maze is taken at its end, and so is a
+Latin square where docs/your-task.md is served. Names after the address select pictures; those of
+tasks that are not served are left out. `pngquant` halves the files.
 """
 
 import sys
@@ -16,6 +17,7 @@ SHOTS = {  # name: task, colours, size, how far down
     "page-dark": ("sudoku", "dark", {"width": 1280, "height": 900}, True),
     "page-phone": ("sudoku", "light", {"width": 390, "height": 1560}, False),
     "page-maze": ("maze", "light", {"width": 1280, "height": 850}, False),
+    "page-own": ("latin5", "light", {"width": 1280, "height": 740}, False),
 }
 PATIENCE = 600_000  # milliseconds for a run on a slow machine
 DISPUTED = """() => {
@@ -35,6 +37,9 @@ def take(address: str, *names: str) -> None:
             tab = Tab(browser, size=size, color_scheme=theme)
             tab.context.set_default_timeout(PATIENCE)
             page = tab.open(address)
+            if not page.locator(f"[name=task][value={task}]:enabled").count():
+                tab.context.close()
+                continue
             page.check(f"[name=task][value={task}]", force=True)
             if task == "sudoku":  # a cloud, which shows more than the few particles of adaptive
                 page.click("#settings summary")
