@@ -64,7 +64,8 @@ def run_arc(arguments: argparse.Namespace, device: torch.device, file: Path) -> 
             record = arc_record(task, answer, ranking)
             bar.clear()
             if not arguments.json:
-                print(f"{record.task_name}, test {record.index + 1}")
+                name = record.task_name
+                print(f"{name if name.isprintable() else ascii(name)}, test {record.index + 1}")
             show(record, number)
             attempts.setdefault(record.task_name, []).append(record.attempts)
     if arguments.submission is not None:
