@@ -91,8 +91,8 @@ def open_model(
             "checkpoint of TinyRecursiveModels, nano-trm or HRM (docs/arc.md)"
         )
     config = getattr(arguments, "config", None)
-    precision = getattr(arguments, "precision", cpu_precision.FLOAT32)
-    dtype = cpu_precision.choose(precision, device)
+    precision = getattr(arguments, "precision", None)  # `evaluate` has the device's usual one
+    dtype = None if precision is None else cpu_precision.choose(precision, device)
     model = load(name, config=config, device=device, dtype=dtype)
     found = task_of(model, named or None)
     if not is_arc(found):
