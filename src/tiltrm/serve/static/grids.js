@@ -59,9 +59,9 @@ function ring(context, { x, y, size }, radius, inks) {
   context.stroke();
 }
 
-/** "7: 012/345" or "012/345" as the tokens of a board of colours; 0 where there is no cell. */
-function colourTokens(run, text) {
-  const tokens = Array(run.cells).fill(0);
+/** "7: 012/345" or "012/345" as the tokens of a board of colours; cells outside are those of `other`. */
+function colourTokens(run, text, other) {
+  const tokens = Array.from({ length: run.cells }, (_, cell) => (run.colours[other[cell]] ? 0 : other[cell] ?? 0));
   const rows = text.slice(text.indexOf(":") + 1).trim().split("/");
   rows.forEach((row, down) => [...row].forEach((symbol, right) => {
     const token = run.symbols.indexOf(symbol);
@@ -160,7 +160,7 @@ function gridLines(context, width, side, box) {
 
 /** A text of the run's symbols as tokens; what is no symbol is taken from `other`. An address has clues and no tokens. */
 export function tokensOf(run, text, other = []) {
-  if (run.colours) return colourTokens(run, text);
+  if (run.colours) return colourTokens(run, text, other);
   return isAddress(text) ? [] : [...text].map((symbol, cell) => {
     const token = run.symbols.indexOf(symbol);
     return token < 0 ? other[cell] : token;
