@@ -7,24 +7,11 @@ from pathlib import Path
 import pytest
 
 from tiltrm.cli import main
-from tiltrm.data.arc_files import ArcTask
+from tiltrm.data.arc_files import arc_json
 from tiltrm.model import load
 from tiltrm.train.settings import TrainSettings
 
 from . import arc_toys
-
-
-def as_json(tasks: list[ArcTask]) -> str:
-    def pair(grid: object, out: object) -> dict[str, object]:
-        return {"input": grid, "output": out}
-
-    return json.dumps({
-        each.name: {
-            "train": [pair(*both) for both in each.demonstrations],
-            "test": [pair(*both) for both in zip(each.tests, each.outputs or (), strict=True)],
-        }
-        for each in tasks
-    })  # fmt: skip
 
 
 def toml(settings: TrainSettings) -> str:
@@ -40,7 +27,7 @@ def toml(settings: TrainSettings) -> str:
 @pytest.fixture
 def data(tmp_path: Path) -> Path:
     path = tmp_path / "tasks.json"
-    path.write_text(as_json(arc_toys.tasks(3)))
+    path.write_text(json.dumps(arc_json(arc_toys.tasks(3))))
     return path
 
 

@@ -48,6 +48,13 @@ def test_two_processes_are_as_one(
     assert first["flops"] == alone["flops"]
 
 
+def test_a_table_of_puzzle_ids_gets_the_gradients_of_all_processes(folder: Path) -> None:
+    alone = workers.update_table(World())
+    assert set(alone.abs().sum(-1).nonzero().flatten().tolist()) == {3, 5, 8}
+    for rank in (0, 1):
+        assert torch.equal(torch.load(folder / f"table-{rank}.pt", weights_only=True), alone)
+
+
 def test_one_process_saves_and_any_may_stop_all(folder: Path) -> None:
     assert state.latest(folder / "muon") == folder / "muon" / "state" / "00000004"
     assert state.latest(folder / "adamw") is None

@@ -6,9 +6,12 @@ from typing import Any
 
 import torch
 
+from tiltrm.tasks.arc import ARC
 from tiltrm.train import distributed, state
+from tiltrm.train.distributed import World
+from tiltrm.train.puzzle_table import PuzzleTable
 
-from . import toys
+from . import arc_toys, toys
 
 CHANGES: dict[str, Any] = {"noise": 0.3, "batch": 12, "halt_exploration": 0.5, "seed": 3}
 RUNS = {"adamw": ("adamw", False), "muon": ("muon", True)}
@@ -33,6 +36,19 @@ def train(folder: Path, optimiser: str, save: bool) -> dict[str, Any]:
     }  # fmt: skip
 
 
+def update_table(world: World) -> torch.Tensor:
+    """A table after one step of SignSGD on a batch whose ids repeat across its halves."""
+    table = PuzzleTable(9, arc_toys.table_settings(batch=4), world, torch.device("cpu"))
+    ids, rows = [3, 5, 5, 8], world.rows(4)
+    asked = torch.stack([ARC.question(((1,),), number) for number in ids])
+    draw = torch.Generator().manual_seed(1)
+    slope = torch.randn(4, table.weights.shape[1], generator=draw)
+    table.gather(asked[rows])
+    table.batch_rows.grad = slope[rows].clone()
+    table.update(1.0)
+    return table.weights
+
+
 def worker(rank: int, size: int, port: int, folder: Path) -> None:
     """One of the processes, as torchrun would start it."""
     os.environ |= {
@@ -41,4 +57,5 @@ def worker(rank: int, size: int, port: int, folder: Path) -> None:
     }  # fmt: skip
     for name, arguments in RUNS.items():
         torch.save(train(folder / name, *arguments), folder / f"{name}-{rank}.pt")
+    torch.save(update_table(World(rank, size)), folder / f"table-{rank}.pt")
     distributed.leave()
