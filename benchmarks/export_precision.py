@@ -1,25 +1,32 @@
 """Exported weights in float32, float16 and int8: exact answers and evaluations on the same puzzles.
 
-python -m benchmarks.export_precision --data val.csv.gz --puzzles 500 --precision float16 int8
+python -m benchmarks.export_precision --data val.csv.gz --puzzles 500 --threads 2 --records r.jsonl
 
-Every precision solves the puzzles adaptively through onnxruntime, with the same seed.
+Every precision solves the puzzles adaptively through onnxruntime, with the same seed. A run that
+was stopped, by `--minutes` too, goes on where its records end. The precisions take turns, so that
+a run that was cut compares them on the same puzzles.
 """
 
 import argparse
+import json
 import tempfile
 import time
 from pathlib import Path
+from typing import Any
 
 import torch
 
 import tiltrm
 from tiltrm.data import read
+from tiltrm.data.puzzles import Puzzles
 from tiltrm.export.folder import OnnxModel, export
 from tiltrm.export.graph import PRECISIONS
 from tiltrm.export.networks import exportable
 from tiltrm.solving import task_of
 
-CHUNK = 25  # puzzles between two lines of progress
+Chunks = dict[tuple[str, int, int], dict[str, Any]]
+
+CHUNK = 25  # puzzles between two lines of progress, and of a record
 
 
 def main() -> None:
@@ -29,32 +36,71 @@ def main() -> None:
     parser.add_argument("--puzzles", type=int, default=500)
     parser.add_argument("--precision", nargs="+", default=list(PRECISIONS), choices=PRECISIONS)
     parser.add_argument("--threads", type=int, default=1)
+    parser.add_argument("--records", type=Path, help="a file with a line for every chunk")
+    parser.add_argument("--minutes", type=float, default=600.0, help="no new chunk after these")
     arguments = parser.parse_args()
     torch.set_num_threads(arguments.threads)
     model = exportable(tiltrm.load(arguments.model))
     task = task_of(model)
     puzzles = read(arguments.data, task, limit=arguments.puzzles)
-    tokens, labels = puzzles.questions, puzzles.answers
-    assert labels is not None
+    done = known_chunks(arguments.records, arguments.model, len(puzzles.questions))
+    begun = time.perf_counter()
     with tempfile.TemporaryDirectory() as folder:
         export(model, arguments.model, task, Path(folder) / "onnx", arguments.precision)
-        for precision in arguments.precision:
-            measure(OnnxModel(Path(folder) / "onnx", precision), precision, tokens, labels)
+        models = {name: OnnxModel(Path(folder) / "onnx", name) for name in arguments.precision}
+        for first in range(0, len(puzzles.questions), CHUNK):
+            for name, exported in models.items():
+                part = slice(first, min(first + CHUNK, len(puzzles.questions)))
+                if (name, first, part.stop) in done:
+                    continue
+                if time.perf_counter() - begun > 60 * arguments.minutes:
+                    return report(done)
+                own = measure(exported, puzzles, part)
+                done[name, first, part.stop] = own
+                if arguments.records is not None:
+                    line = {"model": arguments.model, "precision": name, "first": first, **own}
+                    with arguments.records.open("a", encoding="utf-8") as file:
+                        file.write(json.dumps(line) + "\n")
+            report(done)
+    return None
 
 
-def measure(model: OnnxModel, name: str, tokens: torch.Tensor, labels: torch.Tensor) -> None:
-    """Solve in chunks and print the totals after each."""
-    exact = evaluations = 0
+def known_chunks(path: Path | None, model: str, count: int) -> Chunks:
+    """The chunks of `count` puzzles that were measured before: by precision, first and end."""
+    if path is None or not path.exists():
+        return {}
+    lines = [json.loads(line) for line in path.read_text("utf-8").splitlines()]
+    return {
+        (line["precision"], line["first"], line["first"] + line["puzzles"]): line
+        for line in lines
+        if line["model"] == model
+        and line["first"] + line["puzzles"] == min(line["first"] + CHUNK, count)
+    }
+
+
+def measure(model: OnnxModel, puzzles: Puzzles, part: slice) -> dict[str, float]:
+    """Solve a chunk: exact answers, evaluations and seconds."""
+    assert puzzles.answers is not None
     begun = time.perf_counter()
-    for first in range(0, len(tokens), CHUNK):
-        part = slice(first, min(first + CHUNK, len(tokens)))
-        found = tiltrm.solve(model, tokens[part])
-        exact += int((found.answers == labels[part]).all(-1).sum())
-        evaluations += int(found.evaluations.sum())
-        seconds = time.perf_counter() - begun
+    found = tiltrm.solve(model, puzzles.questions[part])
+    return {
+        "puzzles": part.stop - part.start,
+        "exact": int((found.answers == puzzles.answers[part]).all(-1).sum()),
+        "evaluations": int(found.evaluations.sum()),
+        "seconds": round(time.perf_counter() - begun, 3),
+    }
+
+
+def report(done: Chunks) -> None:
+    """The totals so far of each precision."""
+    for name in dict.fromkeys(name for name, _, _ in done):
+        own = [line for (other, _, _), line in done.items() if other == name]
+        puzzles, exact, evaluations, seconds = (
+            sum(line[key] for line in own) for key in ("puzzles", "exact", "evaluations", "seconds")
+        )
         print(
-            f"{name:8} {part.stop:5} puzzles: {exact} exact ({100 * exact / part.stop:.1f} %), "
-            f"{evaluations / part.stop:.1f} evaluations a puzzle, {evaluations / seconds:.0f} a "
+            f"{name:8} {puzzles:5.0f} puzzles: {exact:.0f} exact ({100 * exact / puzzles:.1f} %), "
+            f"{evaluations / puzzles:.1f} evaluations a puzzle, {evaluations / seconds:.0f} a "
             "second",
             flush=True,
         )

@@ -7,7 +7,7 @@ const job = JSON.parse(readFileSync(0, "utf-8"));
 const engine = (name) => import(`${job.engine}/${name}.js`);
 const { Search } = await engine("search");
 const { buildSearch, baselineSearch } = await engine("plan");
-const { rulesOf } = await engine("rules");
+const { taskOf } = await engine("tasks");
 const { readViews } = await engine("views");
 const { FrameBuilder, startEvent, resultEvent } = await engine("frames");
 const keys = await engine("keys");
@@ -93,17 +93,16 @@ class PlainModel {
 }
 
 async function solved(known, { puzzle, method, seed, weights, ...settings }) {
-  const task = rulesOf(known.task, known.side);
-  const tokens = Uint8Array.from([...puzzle], (symbol) => known.symbols.indexOf(symbol));
+  const task = taskOf(known);
+  const tokens = task.encode(puzzle);
   const built = method === "baseline" ? baselineSearch(known, task) : buildSearch(known, task, { method, ...settings });
   const search = new Search(new PlainModel(known, job.weights), built, task, tokens, seed, readViews(known));
   if (job.block) search.block = job.block;
-  const frames = new FrameBuilder(built.plan), steps = [];
+  const frames = new FrameBuilder(built.plan, task.cells(tokens)), steps = [];
   for await (const info of search.run()) {
     steps.push(frames.frame(info, search.model));
     if (info.result) {
-      return { start: startEvent(known, task, puzzle, tokens, { method, seed, ...settings }), steps,
-        result: resultEvent(known, task, puzzle, tokens, info.result, 0) };
+      return { start: startEvent(known, task, tokens, { method, seed, ...settings }), steps, result: resultEvent(task, tokens, info.result, 0) };
     }
   }
 }
@@ -125,8 +124,23 @@ if (job.ancestors) {
 }
 if (job.judged) {
   out.judged = job.judged.map(({ task, side, puzzle, answer }) => {
-    const rules = rulesOf(task, side);
-    return [rules.violations(puzzle, answer), rules.isSolved(puzzle, answer)];
+    const rules = taskOf({ task, side, symbols: [] });
+    return [rules.violations(puzzle, answer), rules.isSolved(puzzle, answer), rules.given(puzzle)];
+  });
+}
+if (job.stated) {
+  const { statedConfidence } = await engine("confidence");
+  out.stated = job.stated.map(({ known, settings, stop }) => statedConfidence(buildSearch(known, taskOf(known), settings), stop));
+}
+if (job.addresses) {
+  out.addresses = job.addresses.map((address) => {
+    const task = taskOf({ task: "pencil" });
+    try {
+      const tokens = task.encode(address);
+      return { tokens: [...tokens], address: task.address(tokens), type: task.type(tokens), columns: task.columns(tokens) };
+    } catch (error) {
+      return { error: error.message };
+    }
   });
 }
 process.stdout.write(JSON.stringify(out));

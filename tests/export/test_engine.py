@@ -1,59 +1,25 @@
-"""The page's engine in Node, beside the library: the same draws, decisions, answers and events."""
+"""Draws, resampling and searches of the page's engine, in Node, beside the library's."""
 
-import json
-import shutil
-import subprocess
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
+from tests.tasks.pencil.pencil_samples import PUZZLES
 
-import tiltrm
 from tiltrm.explore import keys
 from tiltrm.explore.choices import RESAMPLERS
-from tiltrm.explore.running import run_search
 from tiltrm.export.description import describe
 from tiltrm.model.trm import TRM, TRMConfig
-from tiltrm.serve import frames
-from tiltrm.solving import build_search
-from tiltrm.solving.solution import puzzle_record
-from tiltrm.tasks import MAZE, SUDOKU, Maze, by_name
+from tiltrm.solving.confidence import StopFeatures, calibration_of, stated_confidence
+from tiltrm.solving.methods import adaptive_plan
+from tiltrm.tasks import SUDOKU, by_name
+from tiltrm.tasks.pencil import PENCIL
 
-ENGINE = Path(tiltrm.__file__).parent / "serve" / "static" / "engine"
-NODE = shutil.which("node")
-pytestmark = pytest.mark.skipif(NODE is None, reason="no node on this machine (apt install nodejs)")
+from .engine import compare, needs_node, node, of_library, weights_of
+
+pytestmark = needs_node
 FOUR = by_name("sudoku4")
-
-
-def node(job: dict[str, Any]) -> dict[str, Any]:
-    """The answer of engine.mjs to a job."""
-    assert NODE is not None
-    script = Path(__file__).parent / "engine.mjs"
-    words = json.dumps({"engine": ENGINE.as_posix(), **job})
-    done = subprocess.run([NODE, script], input=words, capture_output=True, text=True, timeout=120)
-    assert done.returncode == 0, done.stderr
-    found: dict[str, Any] = json.loads(done.stdout)
-    return found
-
-
-def weights_of(model: TRM) -> dict[str, Any]:
-    def flat(tensor: torch.Tensor) -> list[float]:
-        return tensor.flatten().tolist()
-
-    def mlp(layer: Any) -> dict[str, list[float]]:
-        return {
-            "gate_up": flat(layer.gate_up_proj.weight), "down": flat(layer.down_proj.weight)
-        }  # fmt: skip
-
-    layers: Any = model.network.layers
-    return {
-        "embedding": flat(model.embedding), "prefix": flat(model.prefix),
-        "token_head": flat(model.token_head.weight), "halt_head": flat(model.halt_head.weight),
-        "halt_bias": float(model.halt_head.bias), "eps": model.config.eps,
-        "layers": [{"tokens": mlp(own.mlp_t), "channels": mlp(own.mlp)} for own in layers],
-    }  # fmt: skip
 
 
 def test_draws_are_the_librarys() -> None:
@@ -82,25 +48,6 @@ def test_ancestors_are_the_librarys(resampler: str) -> None:
     assert node({"ancestors": jobs})["ancestors"] == wanted.tolist()
 
 
-def test_rules_are_the_librarys() -> None:
-    draw = torch.Generator().manual_seed(2)
-    judged, wanted = [], []
-    for task in (SUDOKU, FOUR, MAZE, Maze(6)):
-        for seed in range(2):
-            puzzle, answer = task.generate(seed)
-            wrong = answer.clone()
-            places = torch.randint(task.cells, (3,), generator=draw)
-            wrong[places] = torch.randint(1, task.vocabulary, (3,), generator=draw).to(wrong.dtype)
-            other = task.generate(seed + 5)[1]
-            for given in (answer, wrong, other, puzzle):
-                judged.append({"task": task.name, "side": task.side, "puzzle": puzzle.tolist(),
-                               "answer": given.tolist()})  # fmt: skip
-                wanted.append([int(task.violations(puzzle, given)),
-                               bool(task.is_solved(puzzle, given))])  # fmt: skip
-    assert node({"judged": judged})["judged"] == wanted
-    assert [solved for _, solved in wanted].count(True) == 8
-
-
 RUNS: list[dict[str, Any]] = [  # few particles and steps: the network here is plain JavaScript
     {"method": "adaptive", "seed": 0, "outer_steps": 23},
     {"method": "adaptive", "seed": 5, "particles": 4, "outer_steps": 23, "noise": 0.5},
@@ -119,16 +66,20 @@ RUNS: list[dict[str, Any]] = [  # few particles and steps: the network here is p
 ]  # fmt: skip
 
 
-@pytest.fixture
-def calm() -> TRM:
+def random_model(task: str, **sizes: int) -> TRM:
     """A random TRM with small weights, which does not magnify the last bits of float32."""
     torch.manual_seed(0)
-    config = TRMConfig(cells=16, vocabulary=6, width=32, layers=1, heads=2, prefix=1, inner_steps=2)
+    config = TRMConfig(layers=1, heads=2, prefix=1, inner_steps=2, **sizes)
     tiny = TRM(config, scale=0.5).eval().requires_grad_(False)
     torch.nn.init.normal_(tiny.halt_head.weight, std=0.2)
     torch.nn.init.zeros_(tiny.halt_head.bias)
-    tiny.task, tiny.decide_above = "sudoku4", 100.0
+    tiny.task, tiny.decide_above = task, 100.0
     return tiny
+
+
+@pytest.fixture
+def calm() -> TRM:
+    return random_model("sudoku4", cells=16, vocabulary=6, width=32)
 
 
 @pytest.mark.usefixtures("one_thread")
@@ -149,7 +100,7 @@ def test_searches_take_the_librarys_decisions(
     found = node({"known": known, "weights": weights_of(calm), "runs": runs, **limits})
     moved = 0
     for run, events in zip(runs, found["runs"], strict=True):
-        wanted = of_library(calm, dict(run))
+        wanted = of_library(calm, FOUR, dict(run))
         compare(run, wanted, events)
         moved += sum(
             step["ancestors"] != sorted(set(step["ancestors"])) for step in wanted["steps"]
@@ -159,36 +110,82 @@ def test_searches_take_the_librarys_decisions(
         assert {run["result"]["decided_by"] for run in found["runs"]} == {"budget", "halting"}
 
 
-def of_library(model: TRM, run: dict[str, Any]) -> dict[str, Any]:
-    puzzle, seed, method = FOUR.encode(run.pop("puzzle")), run.pop("seed"), run.pop("method")
-    search = build_search(model, FOUR, method=method, **run)
-    builder, steps = frames.FrameBuilder(search, FOUR), list[dict[str, Any]]()
-    result = run_search(
-        search, puzzle[None], seed=seed, watch=lambda info: steps.append(builder.frame(info))
-    )
-    record = puzzle_record(FOUR, puzzle, result, 0, 0.0, None)
-    start = frames.start(
-        FOUR, model, puzzle, method=method, seed=seed, settings=run, model_name="toy"
-    )
-    return {"start": start, "steps": steps, "result": frames.result(record)}
+@pytest.mark.usefixtures("one_thread")
+@pytest.mark.parametrize("name", [*PUZZLES, "sudoku"])
+def test_pencil_puzzles_take_the_librarys_decisions(name: str) -> None:
+    """Events list the cells of the board; the rules are the only stopping rule by default."""
+    model = random_model("pencil", cells=100, vocabulary=PENCIL.vocabulary, width=16)
+    puzzle = PUZZLES[name][0] if name in PUZZLES else SUDOKU.decode(SUDOKU.generate(0)[0])
+    runs: list[dict[str, Any]] = [
+        {"puzzle": puzzle, "method": "adaptive", "seed": 0, "outer_steps": 22},
+        {"puzzle": puzzle, "method": "adaptive", "seed": 0, "outer_steps": 3, "halt_above": -8.5},
+        {"puzzle": puzzle, "method": "guided", "seed": 1, "outer_steps": 2, "particles": 2,
+         "guide": "halting+rules"},
+    ]  # fmt: skip
+    known = describe(model, "toy", PENCIL)
+    found = node({"known": known, "weights": weights_of(model), "runs": runs})["runs"]
+    for run, events in zip(runs, found, strict=True):
+        compare(run, of_library(model, PENCIL, dict(run)), events)
+    assert [events["result"]["decided_by"] for events in found] == ["budget", "halting", "budget"]
+    assert found[0]["start"]["type"] == name
 
 
-EXACT = {"step", "steps", "particles", "evaluations", "ancestors", "leading", "stage", "fresh"}
+def calibrated_by(model: TRM) -> dict[str, Any]:
+    """A calibration for the model's own plan; it has never seen a puzzle without a decision."""
+    curve = {"weights": [0.5, 0.25, 0.3], "above": [-1.0, 0.5, 2.0],
+             "share": [0.11, 0.42, 0.73, 0.94], "puzzles": 50}  # fmt: skip
+    return {
+        "task": "sudoku4", "data": "", "puzzles": 50, "wrong": 1, "judge": "labels",
+        "settings": adaptive_plan(model, FOUR).settings(), "curves": {"halting": curve},
+        "ladder": [],
+    }  # fmt: skip
 
 
-def compare(run: dict[str, Any], wanted: dict[str, Any], found: dict[str, Any]) -> None:
-    assert found["start"] == wanted["start"], run
-    assert len(found["steps"]) == len(wanted["steps"]), run
-    for one, other in zip(wanted["steps"], found["steps"], strict=True):
-        assert one.keys() == other.keys()
-        assert {name: one[name] for name in EXACT} == {name: other[name] for name in EXACT}, run
-        for name in one.keys() - EXACT - {"grids"}:
-            assert other[name] == pytest.approx(one[name], abs=1e-3), (run, name)
-    for name, value in wanted["result"].items():
-        if name in ("confidence", "entropy", "halt_probability"):
-            assert found["result"][name] == pytest.approx(value, abs=1e-4), (run, name)
-        else:
-            assert found["result"][name] == value, (run, name)
+TUNED: dict[str, Any] = {
+    "task": "sudoku4", "stages": "1x2 2x3*2 3x2@0.7", "noise": 0.4, "beta": 1.5,
+    "symmetric_views": True, "halt_above": 0.6, "rules": False,
+}  # fmt: skip
+
+
+@pytest.mark.usefixtures("one_thread")
+def test_a_tuned_plan_and_a_calibration_are_the_models(calm: TRM) -> None:
+    """The settings of the calibration, others, and a stopping rule that it never saw."""
+    calm.tuned = TUNED
+    calm.calibration = calibrated_by(calm)
+    runs = [
+        {"puzzle": FOUR.decode(FOUR.generate(seed)[0]), "method": "adaptive", "seed": seed, **own}
+        for seed in range(4)
+        for own in ({}, {"particles": 2}, {"halt_above": 0.3}, {"noise": 0.4}, {"rules": True})
+    ]
+    known = describe(calm, "toy", FOUR)
+    found = node({"known": known, "weights": weights_of(calm), "runs": runs})["runs"]
+    for run, events in zip(runs, found, strict=True):
+        compare(run, of_library(calm, FOUR, dict(run)), events)
+    assert {events["result"]["decided_by"] for events in found} >= {"halting", "budget"}
+
+
+@pytest.mark.parametrize(
+    ("confidence", "halt", "steps"), [(0.2, 0.9, 1), (1.0, 1.0, 5), (0.0, 0.0, 90), (0.7, 0.4, 7)]
+)
+@pytest.mark.parametrize("decided_by", ["halting", "agreement", "budget"])
+def test_the_calibrated_confidence_is_the_librarys(
+    decided_by: str, confidence: float, halt: float, steps: int
+) -> None:
+    model = random_model("sudoku4", cells=16, vocabulary=6, width=32)
+    model.calibration = calibrated_by(model)
+    calibration = calibration_of(model)
+    assert calibration is not None
+    features = StopFeatures(
+        [decided_by], torch.tensor([confidence]), torch.tensor([halt]), torch.tensor([steps]),
+        torch.tensor([True]),
+    )  # fmt: skip
+    stop = {"decidedBy": decided_by, "confidence": confidence, "halt": halt, "outerSteps": steps,
+            "valid": True}  # fmt: skip
+    known = describe(model, "toy", FOUR)
+    jobs = [{"known": known, "settings": own, "stop": stop} for own in ({}, {"noise": 0.7})]
+    for own, same in zip(node({"stated": jobs})["stated"], (True, False), strict=True):
+        wanted = float(stated_confidence(calibration, features, same=same))
+        assert own == pytest.approx(wanted, abs=1e-7)
 
 
 def test_a_smaller_cloud_has_the_first_views(toy: TRM) -> None:

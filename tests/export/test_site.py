@@ -3,6 +3,7 @@
 import gzip
 import json
 import re
+import sys
 from pathlib import Path
 
 import pytest
@@ -11,6 +12,7 @@ from tiltrm.cli.main import main
 from tiltrm.errors import DataError, SettingsError
 from tiltrm.model import save
 from tiltrm.model.trm import TRM
+from tiltrm.tasks.pencil.clauses import have_ortools
 
 pytest.importorskip("onnx", reason="onnx is not installed (pip install 'tiltrm[export]')")
 pytest.importorskip("onnxruntime", reason="onnxruntime is not installed")
@@ -101,3 +103,19 @@ def test_a_task_whose_rules_the_page_lacks_is_refused(
     monkeypatch.setattr(site, "RULES_KNOWN", ("maze",))
     with pytest.raises(SettingsError, match="whose rules the page knows, got one for sudoku4"):
         site.write({"toy": toy}, tmp_path / "site", given_runtime=fake_runtime)
+
+
+def test_generated_pencil_puzzles_need_or_tools(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "static").mkdir()
+    monkeypatch.setattr(site, "GENERATED", dict.fromkeys(site.GENERATED, 1))
+    if have_ortools():
+        site._write_puzzles(tmp_path, {"pencil", "maze"})
+        found = json.loads((tmp_path / "static" / "generated.json").read_text("utf-8"))
+        assert set(found) == {"sudoku", "lightup", "nurikabe", "heyawake", "tapa", "maze"}
+        assert found["tapa"][0].startswith("https://puzz.link/p?tapa/")
+    monkeypatch.setitem(sys.modules, "ortools.sat.python", None)
+    site._write_puzzles(tmp_path, {"pencil"})
+    found = json.loads((tmp_path / "static" / "generated.json").read_text("utf-8"))
+    assert set(found) == {"sudoku"}  # the page says that it has no others

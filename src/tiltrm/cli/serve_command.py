@@ -35,9 +35,10 @@ def run(arguments: argparse.Namespace) -> int:
     token = _token(arguments.token_file)
     device = choose(arguments.device)
     dtype = cpu_precision.choose(arguments.precision, device, measure_now=True)
+    sources = model_sources(arguments)
     models = {
         name: load(source, device=device, dtype=dtype, puzzle_id=arguments.puzzle_id)
-        for name, source in model_sources(arguments).items()
+        for name, source in sources.items()
     }
     given = {"queue": arguments.queue, "seconds": arguments.timeout}
     given |= dict(parse_assignment(text) for text in arguments.limit)
@@ -48,7 +49,7 @@ def run(arguments: argparse.Namespace) -> int:
     made, listener = server.build(
         models, device, host=arguments.host, port=arguments.port, token=token,
         limits=bounds, task=arguments.task, names=arguments.name,
-        client_header=arguments.client_header,
+        client_header=arguments.client_header, sources=sources,
     )  # fmt: skip
     if arguments.log:
         logs.write_json()

@@ -7,6 +7,7 @@ from tiltrm.cli.export_command import check_target
 from tiltrm.cli.extras import needs_extra
 from tiltrm.cli.serve_command import model_sources
 from tiltrm.model import load
+from tiltrm.model.checkpoint import bundled
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -14,13 +15,12 @@ def run(arguments: argparse.Namespace) -> int:
     with needs_extra("site", "export"):
         from tiltrm.export import networks, site
     check_target(arguments.out, site.MARK)
-    loaded = {name: load(source) for name, source in model_sources(arguments).items()}
-    if not arguments.model:  # of those bundled, the ones whose rules the page knows
-        loaded = {name: model for name, model in loaded.items() if model.task in site.RULES_KNOWN}
-    models = {name: networks.exportable(model) for name, model in loaded.items()}
+    sources = model_sources(arguments)
+    models = {name: networks.exportable(load(source)) for name, source in sources.items()}
     sizes = site.write(
         models, arguments.out, task=arguments.task, precision=arguments.precision,
         given_runtime=arguments.runtime,
+        bundled=[name for name, source in sources.items() if source in bundled()],
     )  # fmt: skip
     if arguments.json:
         print(json.dumps(sizes))

@@ -13,10 +13,11 @@ import numpy as np
 import torch
 
 from tiltrm.explore.plan import Adaptive, Stage
-from tiltrm.model.base import RecursiveModel, model_info
-from tiltrm.settings import AGREE_AMONG, AGREE_SHARE, HALT_ABOVE, METHODS
-from tiltrm.solving import default_plan, exploration_for, plan_views
-from tiltrm.solving.methods import FIXED
+from tiltrm.model.base import RecursiveModel
+from tiltrm.settings import METHODS
+from tiltrm.solving import exploration_for, plan_views
+from tiltrm.solving.confidence import calibration_of
+from tiltrm.solving.methods import FIXED, Stopping, adaptive_plan
 from tiltrm.tasks import Symmetry, Task
 
 VIEWS = 32  # symmetric views written down for each stage, so the largest cloud that has views
@@ -27,16 +28,21 @@ FIXED_SETTINGS = (
 )  # fmt: skip
 
 
-def describe(model: RecursiveModel, name: str, task: Task) -> dict[str, Any]:
+def describe(
+    model: RecursiveModel, name: str, task: Task, *, bundled: bool = False
+) -> dict[str, Any]:
     """What the page's engine must know of a model and its task.
 
+    `bundled` says that `tiltrm solve` knows the model by its name.
     Proved by tests/export/test_engine.py.
     """
-    plan = default_plan(task)
+    found = adaptive_plan(model, task)
+    plan = found.plan
     first = model.start(model.embed(torch.ones(1, model.cells, dtype=torch.int64)))
     symbols = [task.decode(torch.tensor([token])) for token in range(1, model.vocabulary)]
     return {
         "name": name,
+        "bundled": bundled,
         "task": task.name,
         "side": task.side,
         "cells": model.cells,
@@ -52,7 +58,10 @@ def describe(model: RecursiveModel, name: str, task: Task) -> dict[str, Any]:
         "unknown_plan": _plan(Adaptive()),
         "baseline": _stages(BASELINE),
         "methods": {method: _fixed(method, task) for method in METHODS if method in FIXED},
-        "stopping": _stopping(model),
+        "stopping": _stopping(Stopping.of(model)),
+        "planned": {"halt_above": found.stopping.halt_above, "rules": found.stopping.rules},
+        "puzzle_id": found.puzzle_id,
+        "calibration": _calibration(model),
         "views": _views(plan, task, model),
     }
 
@@ -76,15 +85,19 @@ def _fixed(method: str, task: Task) -> dict[str, Any]:
     return {name: getattr(settings, name) for name in FIXED_SETTINGS}
 
 
-def _stopping(model: RecursiveModel) -> dict[str, Any]:
+def _stopping(stopping: Stopping) -> dict[str, Any]:
     """The thresholds of `tiltrm.solving.stopping_rules`."""
-    info = model_info(model)
-    return {
-        "halt_above": HALT_ABOVE if info.decide_above is None else info.decide_above,
-        "settled": info.decide_above is None or info.decide_settled,
-        "agree_share": AGREE_SHARE,
-        "agree_among": AGREE_AMONG,
-    }
+    names = ("halt_above", "settled", "agree_share", "agree_among")
+    return {name: getattr(stopping, name) for name in names}
+
+
+def _calibration(model: RecursiveModel) -> dict[str, Any] | None:
+    """The curves of calibration.json, and the settings that they are for."""
+    found = calibration_of(model)
+    if found is None:
+        return None
+    curves = {name: curve._asdict() for name, curve in found.curves.items()}
+    return {"settings": dict(found.settings), "curves": curves}
 
 
 def _views(plan: Adaptive, task: Task, model: RecursiveModel) -> dict[str, Any] | None:

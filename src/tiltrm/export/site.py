@@ -10,7 +10,7 @@ import hashlib
 import json
 import re
 import shutil
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -25,11 +25,14 @@ from tiltrm.serve import recording
 from tiltrm.settings import METHODS, TABLE
 from tiltrm.solving import task_of
 from tiltrm.tasks import Task
+from tiltrm.tasks.pencil import PENCIL
+from tiltrm.tasks.pencil import TASKS as PENCIL_TASKS
 
 PAGE = Path(tiltrm.__file__).parent / "serve" / "static"
 MARK = "site.json"
-RULES_KNOWN = ("sudoku", "sudoku4", "maze")  # tasks whose rules engine/rules.js has
-GENERATED = {"sudoku": 60, "sudoku4": 60, "maze": 12}  # puzzles that "Generate" chooses from
+RULES_KNOWN = ("sudoku", "sudoku4", "maze", "pencil")  # tasks whose rules engine/tasks.js has
+GENERATED = {"maze": 12, "lightup": 12, "nurikabe": 12, "heyawake": 12, "tapa": 12}
+MANY = 60  # puzzles that "Generate" chooses from, of a task that GENERATED does not name
 MOST = {"particles": VIEWS, "outer_steps": 1024}  # in a browser
 POLICY = (
     "default-src 'none'; script-src 'self' 'wasm-unsafe-eval'; style-src 'self'; img-src 'self' "
@@ -41,10 +44,11 @@ LOCAL = "All computation runs in your browser; no puzzle leaves it."
 
 def write(
     models: Mapping[str, Model], folder: Path, *, task: str | None = None,
-    precision: str = "float16", given_runtime: Path | None = None,
+    precision: str = "float16", given_runtime: Path | None = None, bundled: Collection[str] = (),
 ) -> dict[str, int]:  # fmt: skip
     """Write the site, replacing one that is there; returns the bytes of every file.
 
+    `bundled` are the names of models that `tiltrm solve` knows by them.
     Proved by tests/export/test_site.py.
     """
     found = runtime.find(given_runtime)
@@ -54,13 +58,16 @@ def write(
         listed = []
         for name, model in models.items():
             own = _known_task(model, task)
-            listed.append(_write_model(model, name, own, precision, fresh, sizes))
+            about = describe(model, name, own, bundled=name in bundled)
+            if precision == "int8" and about["calibration"]:
+                about["calibration"]["settings"] = {}  # fitted for other weights: an upper bound
+            listed.append(_write_model(model, about, own, precision, fresh, sizes))
         _write_puzzles(fresh, {about["task"] for about in listed})
-        about = {
+        content = {
             "models": listed, "files": sizes, "runtime": _runtime_files(),
             "form": {"methods": METHODS, "settings": form_rows()},
         }  # fmt: skip
-        (fresh / MARK).write_text(json.dumps(about), "utf-8")
+        (fresh / MARK).write_text(json.dumps(content), "utf-8")
         _name_version(fresh)
         return {
             str(path.relative_to(fresh)): path.stat().st_size
@@ -126,11 +133,12 @@ def _store(path: Path, content: bytes) -> int:
 
 
 def _write_model(
-    model: Model, name: str, task: Task, precision: str, folder: Path, sizes: dict[str, int]
-) -> dict[str, Any]:
+    model: Model, about: dict[str, Any], task: Task, precision: str, folder: Path,
+    sizes: dict[str, int],
+) -> dict[str, Any]:  # fmt: skip
     """The files of a model, named by their content; returns what the page's list says of it."""
     (folder / "models").mkdir(exist_ok=True)
-    about, graphs = describe(model, name, task), ModelGraphs(model, precision)
+    name, graphs = about["name"], ModelGraphs(model, precision)
     contents = {"about": json.dumps(about).encode()}
     for part in ("embed", "step"):
         graph = graphs.build(part).SerializeToString()
@@ -141,9 +149,9 @@ def _write_model(
         files[part] = f"models/{_safe(name)}-{part}-{digest}.bin"
         sizes[files[part]] = _store(folder / files[part], content)
     return {
-        "name": name, "task": task.name, "cells": task.cells, "side": task.side,
-        "symbols": "".join(about["symbols"][1 : task.vocabulary]), "precision": precision,
-        "files": files,
+        "name": name, "bundled": about["bundled"], "task": task.name, "cells": task.cells,
+        "side": task.side, "symbols": "".join(about["symbols"][1 : task.vocabulary]),
+        "precision": precision, "files": files,
     }  # fmt: skip
 
 
@@ -152,10 +160,16 @@ def _safe(name: str) -> str:
 
 
 def _write_puzzles(folder: Path, tasks: set[str]) -> None:
+    """Puzzles for "Generate", by type; those of pencil puzzles need OR-Tools."""
     puzzles = {}
-    for name in sorted(tasks):
+    mixed = ("sudoku", *(task.name for task in PENCIL_TASKS)) if PENCIL.name in tasks else ()
+    for name in sorted({*tasks, *mixed} - {PENCIL.name}):
         task = tiltrm.tasks.by_name(name)
-        puzzles[name] = [task.decode(task.generate(seed)[0]) for seed in range(GENERATED[name])]
+        try:
+            made = [task.generate(seed)[0] for seed in range(GENERATED.get(name, MANY))]
+        except SettingsError:  # without OR-Tools; the page says that it has none
+            continue
+        puzzles[name] = [task.decode(tokens) for tokens in made]
     (folder / "static" / "generated.json").write_text(json.dumps(puzzles), "utf-8")
 
 

@@ -18,11 +18,11 @@ from tiltrm.explore.cloud import StepInfo
 from tiltrm.explore.plan import Adaptive, Stage
 from tiltrm.explore.result import SearchResult, beliefs, marginal_entropy
 from tiltrm.explore.search import StagedSearch, adaptive_search
-from tiltrm.model.base import RecursiveModel, evaluations_per_step
+from tiltrm.model.base import RecursiveModel, evaluations_per_step, model_info
 from tiltrm.solving import PuzzleRecord, stopping_rules
 from tiltrm.tasks import Task
 from tiltrm.tasks.published import has_rules, has_types, on_board, token_colours, type_of
-from tiltrm.tasks.registry import TaskSource, source_of
+from tiltrm.tasks.registry import source_of
 
 DIGITS = 4
 GRIDS = 6  # particles whose own answers are shown
@@ -36,10 +36,11 @@ def baseline_search(model: RecursiveModel) -> StagedSearch:
 
 def start(
     task: Task, model: RecursiveModel, puzzle: Tensor, *, method: str, seed: int,
-    settings: Mapping[str, Any], model_name: str | None, tuned: bool = True,
+    settings: Mapping[str, Any], model_name: str | None, tuned: bool = True, paths: bool = False,
 ) -> dict[str, Any]:  # fmt: skip
     """The `start` event: the puzzle, and the settings that were given (names as in `solve`).
 
+    `paths` says that the command may name the folder of a user's own task.
     All events list the cells of the puzzle, which may be fewer than those of the task's board.
     """
     text = task.decode(puzzle)
@@ -59,7 +60,7 @@ def start(
         "method": method,
         "seed": seed,
         "settings": dict(settings),
-        "command": command(text, method, seed, typed, model_name, source_of(task.name)),
+        "command": command(text, method, seed, typed, model_name, _task_words(task, model, paths)),
     } | optional  # fmt: skip
 
 
@@ -70,13 +71,12 @@ def symbols(task: Task, vocabulary: int | None = None) -> list[str]:
 
 def command(
     text: str, method: str, seed: int, settings: Mapping[str, Any], model_name: str | None,
-    source: TaskSource | None = None,
+    task: str | None = None,
 ) -> str:  # fmt: skip
     """The command line of the same run; `model_name` is None for the default model.
 
-    `source` is the file of a user's own task; the command has its last name only, no folders.
+    `task` is needed where neither the puzzle nor the model says it.
     """
-    task = source and f"{Path(source.where).name}:{source.name}"
     named = {"task": task, "model": model_name, "method": method, "seed": seed or None, **settings}
     words = ["tiltrm", "solve", text]
     for name, value in named.items():
@@ -86,6 +86,14 @@ def command(
         elif value is not None and value is not False:
             words += [flag, str(value)]
     return shlex.join(words)
+
+
+def _task_words(task: Task, model: RecursiveModel, paths: bool) -> str | None:
+    """The value of --task: the file of a user's own task, or the name that a model lacks."""
+    source = source_of(task.name)
+    if source is not None:
+        return f"{source.where if paths else Path(source.where).name}:{source.name}"
+    return None if model_info(model).task else task.name
 
 
 class FrameBuilder:

@@ -42,16 +42,22 @@ class LoadedModel:
     rows: int  # trajectories to step at once
     trajectory_bytes: int  # of one trajectory in a cloud, at most
     threads: int = 1  # that step it
+    bundled: bool = False  # whether `tiltrm solve` knows it by its name
+    source: str | None = None  # its path for commands of people on this machine
 
 
 def load_model(
-    name: str, model: RecursiveModel, task: Task, device: torch.device, threads: int
-) -> LoadedModel:
-    """Measure a model that is on this device; `threads` step it where that is a CPU."""
+    name: str, model: RecursiveModel, task: Task, device: torch.device, threads: int,
+    **origin: Any,
+) -> LoadedModel:  # fmt: skip
+    """Measure a model that is on this device; `threads` step it where that is a CPU.
+
+    `origin` may have the fields `bundled` and `source` of LoadedModel.
+    """
     with torch.inference_mode():
         inputs = model.embed(torch.ones(1, task.cells, dtype=torch.uint8, device=device))
     size = 3 * inputs[0].numel() * inputs.element_size()  # answer, latent, and the particle's view
-    return LoadedModel(name, model, task, chunk_size(inputs, 1, threads), size, threads)
+    return LoadedModel(name, model, task, chunk_size(inputs, 1, threads), size, threads, **origin)
 
 
 @dataclass(frozen=True, eq=False)

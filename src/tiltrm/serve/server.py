@@ -8,6 +8,7 @@ import socket
 import sys
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from ipaddress import ip_address
 from types import FrameType
 from typing import ClassVar
 
@@ -18,6 +19,7 @@ from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from tiltrm.errors import SettingsError
 from tiltrm.model.base import RecursiveModel
+from tiltrm.model.checkpoint import bundled
 from tiltrm.serve.app import create
 from tiltrm.serve.background import BackgroundCalls
 from tiltrm.serve.engine import Engine
@@ -133,20 +135,27 @@ def build(
     models: Mapping[str, RecursiveModel], device: torch.device, *, host: str = "127.0.0.1",
     port: int = 8000, token: str | None = None, limits: Limits | None = None,
     task: str | None = None, names: Sequence[str] = (), client_header: str | None = None,
+    sources: Mapping[str, str] | None = None,
 ) -> tuple[Server, socket.socket]:  # fmt: skip
     """A server and the socket it will listen on; port 0 is any free one. Raises SettingsError.
 
     `task` is the task of all models; each has its own unless given. `names` are further host
     names that it answers to. `client_header` is the header in which a proxy names the client.
+    `sources` are the bundled names or paths of the models; people on other machines see no paths.
     """
     limits = (limits or Limits()).on(device)
     tasks = {name: task_of(model, task) for name, model in models.items()}
     listener = _listen(host, port)
     engine = Engine(device, limits)
+    own, proxied = sources or {}, bool(names or client_header)
+    local = ip_address(listener.getsockname()[0]).is_loopback and not proxied
     loaded = [
-        load_model(name, model, tasks[name], device, engine.threads)
+        load_model(
+            name, model, tasks[name], device, engine.threads, bundled=own.get(name) in bundled(),
+            source=own.get(name) if local else None,
+        )
         for name, model in models.items()
-    ]
+    ]  # fmt: skip
     names = own_names(host, listener.getsockname()[0], names)
     handler = RequestHandler(engine, loaded, limits)
     app = create(handler, names, token, client_header)

@@ -8,6 +8,7 @@ from typing import Any
 
 from fastapi.responses import StreamingResponse
 from starlette.types import Receive, Scope, Send
+from torch import Tensor
 
 from tiltrm.data.guess import by_addresses
 from tiltrm.errors import PuzzleError
@@ -15,7 +16,7 @@ from tiltrm.serve import frames
 from tiltrm.serve.handler import LATE, RequestHandler, failure, from_thread, record_reader
 from tiltrm.serve.requests import Refusal, StreamRequest
 from tiltrm.serve.runner import PendingPuzzle, PendingRequest
-from tiltrm.serve.scheduler import shared_baseline
+from tiltrm.serve.scheduler import SharedSearch, shared_baseline
 from tiltrm.tasks import SUDOKU
 from tiltrm.tasks.registry import defaults_of
 
@@ -65,14 +66,7 @@ def stream(
     texts: asyncio.Queue[str] = asyncio.Queue()
     put = from_thread(texts.put_nowait)
     pending = PendingRequest(1 + body.baseline, lambda: put(""), client, number)
-    # `tiltrm solve` without --model takes the model of the address, or that of Sudokus.
-    usual = loaded.name == defaults_of(by_addresses([task.decode(tokens)]) or SUDOKU).model
-    texts.put_nowait(
-        event("start", frames.start(
-            task, loaded.model, tokens, method=body.method, seed=body.seed,
-            settings=body.given(), model_name=None if usual else loaded.name,
-        ))
-    )  # fmt: skip
+    texts.put_nowait(event("start", _start(shared, tokens, body)))
     puzzles = [
         PendingPuzzle(
             shared, tokens, body.seed, pending, 0,
@@ -104,6 +98,22 @@ def stream(
 
     seconds = handler.limits.seconds
     return EventStream(_events(pending, texts, seconds, counted), seconds + LAST, over)
+
+
+def _start(shared: SharedSearch, tokens: Tensor, body: StreamRequest) -> dict[str, Any]:
+    """The `start` event; its command works where the model's path is known."""
+    task, loaded = shared.task, shared.loaded
+    # `tiltrm solve` without --model takes the model of the address, or that of Sudokus.
+    default = defaults_of(by_addresses([task.decode(tokens)]) or SUDOKU).model
+    usual = loaded.bundled and loaded.name == default
+    found = frames.start(
+        task, loaded.model, tokens, method=body.method, seed=body.seed, settings=body.given(),
+        model_name=None if usual else loaded.source or loaded.name,
+        paths=loaded.source is not None,
+    )  # fmt: skip
+    if loaded.bundled or loaded.source:
+        return found
+    return found | {"note": f"{loaded.name} is a folder on the server; give your own path of it."}
 
 
 async def _events(

@@ -3,7 +3,7 @@
 
 import { LARGEST, UNKNOWN, decodeBoard, edges, encodeBoard, roomsOf } from "./addresses.js";
 
-const MOST_ISLAND = 45; // cells of an island
+export const MOST_ISLAND = 45; // cells of an island
 const TYPING = "Arrows move. Pasting an address works too.";
 
 export const PENCIL = {

@@ -38,6 +38,8 @@ export class Replay {
     this.say("card", "Running …", [waiting(run)]);
     this.count({ evaluations: 0, outer_steps: 0 });
     byId("command").textContent = run.command;
+    byId("command-note").textContent = run.note ?? "";
+    byId("command-note").hidden = !run.note;
     this.publish(null);
     byId("baseline-words").textContent = "It runs at the same time, for comparison.";
     byId("slider").max = 1;

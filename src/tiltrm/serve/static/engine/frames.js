@@ -1,7 +1,7 @@
 // The events of a run, as the server sends them (tiltrm/serve/frames.py): start, step, baseline, result.
 
-import { addressOfSudoku } from "../pencil.js";
-import { entropy, marginals, probabilities } from "./search.js";
+import { decodeBoard, isAddress } from "../addresses.js";
+import { entropy, marginals, probabilities } from "./beliefs.js";
 
 const DIGITS = 4, RECORD_DIGITS = 6;
 const GRIDS = 6; // particles whose own answers are shown
@@ -9,12 +9,16 @@ const GRIDS = 6; // particles whose own answers are shown
 const round = (value, digits = DIGITS) => Number(value.toFixed(digits));
 const rounded = (values) => values.map((value) => round(value));
 const sigmoid = (logit) => (Number.isNaN(logit) ? 0 : 1 / (1 + Math.exp(-logit)));
-const text = (symbols, tokens) => [...tokens].map((token) => symbols[token] || "?").join("");
+const pick = (values, cells) => cells.map((cell) => values[cell]);
 
-/** The command of the same run. */
-function command(puzzle, { method, seed, model, ...settings }) {
+/** The bundled model that `tiltrm solve` takes for a puzzle without --model. */
+const usualModel = (puzzle) => (isAddress(puzzle) && decodeBoard(puzzle).type !== "sudoku" ? "pencil" : "sudoku-extreme");
+
+/** The command of the same run; a model is {name, bundled}. */
+export function terminalCommand(puzzle, { name: model, bundled }, { method = "adaptive", seed, ...settings }) {
+  const usual = bundled && model === usualModel(puzzle);
   const words = ["tiltrm", "solve", puzzle];
-  for (const [name, value] of Object.entries({ model, method, seed: seed || undefined, ...settings })) {
+  for (const [name, value] of Object.entries({ model: usual ? null : model, method, seed: seed || null, ...settings })) {
     const flag = `--${name.replaceAll("_", "-")}`;
     if (value === true) words.push(flag);
     else if (value !== undefined && value !== null && value !== false) words.push(flag, String(value));
@@ -22,19 +26,23 @@ function command(puzzle, { method, seed, model, ...settings }) {
   return words.map((word) => (/^[\w@%+=:,./-]+$/.test(word) ? word : `'${word.replaceAll("'", `'"'"'`)}'`)).join(" ");
 }
 
-/** `known` is the model's description. */
-export function startEvent(known, task, puzzle, tokens, { method, seed, ...settings }) {
-  const usual = known.name === "sudoku-extreme";
+/** `known` is the model's description. All events list the cells of the puzzle, which may be fewer than those of the board. */
+export function startEvent(known, task, tokens, { method, seed, ...settings }) {
+  const puzzle = task.text(tokens), type = task.type(tokens), cells = task.cells(tokens);
   return {
-    puzzle, task: known.task, side: known.side, cells: known.cells, given: task.given(tokens), symbols: known.symbols,
-    method, seed, settings, command: command(puzzle, { model: usual ? undefined : known.name, method, seed, ...settings }),
+    puzzle, task: known.task, side: task.columns(tokens), cells: cells.length, given: pick(task.given(tokens), cells),
+    symbols: known.symbols, method, seed, settings,
+    command: terminalCommand(puzzle, known, { method, seed, ...settings }),
+    ...(type === known.task ? {} : { type }), // where a task has several types
+    ...(known.bundled ? {} : { note: `${known.name} is the model folder that this site was made from; give your own path of it.` }),
   };
 }
 
 /** Builds the `step` events of one puzzle; notes which particles are new. */
 export class FrameBuilder {
-  constructor(plan) {
-    Object.assign(this, { plan, stage: -1, fresh: [] });
+  /** `cells` are those of the puzzle. */
+  constructor(plan, cells) {
+    Object.assign(this, { plan, cells, stage: -1, fresh: [] });
   }
 
   frame(info, model) {
@@ -42,7 +50,8 @@ export class FrameBuilder {
     this.begin(info.stage, particles);
     const weights = info.logWeights.map(Math.exp);
     const halting = rounded(info.halt.map(sigmoid));
-    const belief = particles > 1 ? marginals(info.answers, weights, model) : probabilities(info.logits, 0, model);
+    const whole = particles > 1 ? marginals(info.answers, weights, model) : probabilities(info.logits, 0, model);
+    const belief = pick(whole, this.cells);
     const leading = belief.map((row) => row.indexOf(Math.max(...row)));
     const frame = {
       step: info.step, steps: info.steps, particles, evaluations: info.evaluations, ess: round(info.ess),
@@ -50,7 +59,7 @@ export class FrameBuilder {
       halting, ancestors: info.ancestors, leading,
       confidence: belief.map((row, cell) => round(Math.min(row[leading[cell]], 1))),
       entropy: belief.map((row) => round(entropy(row))),
-      grids: grids(info.answers, weights, halting), stage: this.stage, fresh: [...this.fresh],
+      grids: grids(info.answers.map((answer) => pick(answer, this.cells)), weights, halting), stage: this.stage, fresh: [...this.fresh],
     };
     this.fresh = info.ancestors.map((from) => this.fresh[from]);
     return frame;
@@ -69,26 +78,27 @@ export class FrameBuilder {
 function grids(answers, weights, halting) {
   const order = [...weights.keys()].sort((a, b) => weights[b] - weights[a] || halting[b] - halting[a] || a - b);
   return order.slice(0, GRIDS).map((particle) => ({
-    particle, weight: round(weights[particle]), halting: halting[particle], tokens: [...answers[particle]],
+    particle, weight: round(weights[particle]), halting: halting[particle], tokens: answers[particle],
   }));
 }
 
 export function baselineEvent(task, tokens, result) {
   return {
     solved: task.isSolved(tokens, result.answer), outer_steps: result.outerSteps, evaluations: result.evaluations,
-    tokens: [...result.answer], decided: result.decidedBy === "halting",
+    tokens: pick(result.answer, task.cells(tokens)), decided: result.decidedBy === "halting",
   };
 }
 
-export function resultEvent(known, task, puzzle, tokens, result, seconds) {
+export function resultEvent(task, tokens, result, seconds) {
   const withheld = result.degenerate;
   return {
-    puzzle, answer: withheld ? null : text(known.symbols, result.answer),
+    puzzle: task.text(tokens), answer: withheld ? null : task.answerText(tokens, result.answer),
     solved_by_rules: withheld ? null : task.isSolved(tokens, result.answer),
-    confidence: round(result.confidence, RECORD_DIGITS), entropy: result.entropy.map((value) => round(value, RECORD_DIGITS)),
+    confidence: round(result.confidence, RECORD_DIGITS),
+    entropy: pick(result.entropy, task.cells(tokens)).map((value) => round(value, RECORD_DIGITS)),
     halt_probability: round(result.haltProbability, RECORD_DIGITS), evaluations: result.evaluations,
     seconds: round(seconds, RECORD_DIGITS), abstained: withheld, error: null, solutions: null, // nobody counts them here
-    task: known.task, address: known.task === "sudoku" ? addressOfSudoku(puzzle) : null,
+    task: task.type(tokens), address: task.address(tokens),
     decided_by: result.decidedBy, outer_steps: result.outerSteps, particles: result.particles,
   };
 }

@@ -10,8 +10,9 @@ export class Refusal extends Error {
 const root = new URL("../", import.meta.url); // the folder of index.html
 const asked = new URLSearchParams(location.search);
 const listeners = new Map(); // id of a run -> function
-const ready = begin();
+const MOST_SILENT = 2; // workers in a row that do not start, before the page gives up
 let worker = null, runs = 0;
+const ready = begin();
 
 /** There is nobody to prove oneself to. */
 export const useToken = () => {};
@@ -33,28 +34,50 @@ async function begin() {
   return site;
 }
 
+let frugal = ""; // why one thread computes one particle at a time; empty before anything failed
+let heard = false, silent = 0; // whether this worker has sent anything; workers in a row that did not
+
 function start(site) {
-  worker = new Worker(new URL("engine/worker.js", import.meta.url), { type: "module" });
+  heard = false;
+  worker = new Worker(new URL("engine/worker.js", import.meta.url), { type: "module", name: frugal ? "frugal" : "solver" });
   const threads = Number(asked.get("threads")) || undefined, backend = asked.get("backend") || undefined;
-  worker.postMessage({ type: "site", site: { ...site, root: root.href, asked: { threads, backend } } });
+  worker.postMessage({ type: "site", site: { ...site, root: root.href, asked: { threads, backend, frugal } } });
   worker.onmessage = ({ data }) => {
+    heard = true;
+    silent = 0;
+    const first = !frugal;
+    if (data.broken) renew(site, data.broken);
     hear(data);
-    if (data.broken) renew(site);
+    if (data.broken && data.id === null && first) worker.postMessage({ type: "open", name: data.model });
   };
   worker.onerror = (event) => {
     event.preventDefault();
-    const error = "The solver broke off; the memory of this browser may not suffice. Reload the page and take fewer particles.";
-    for (const listen of listeners.values()) listen({ type: "failed", error });
-    tell(error);
-    renew(site);
+    broke(site);
   };
 }
 
-/** A new worker in place of one whose memory ran out. */
-function renew(site) {
+/** The worker ended by itself; a new one takes its place, unless it is the third in a row that does not even start. */
+function broke(site) {
+  silent += Number(!heard);
+  if (silent > MOST_SILENT) {
+    const error = "The solver of this page does not start; reload the page, with a connection.";
+    worker.terminate();
+    worker = null;
+    tell(error);
+    return fail({ type: "failed", error });
+  }
+  renew(site, heard ? "the solver stopped" : frugal); // one that did not even start has not used up its memory
+  fail({ type: "failed", broken: frugal, error: "The solver stopped, perhaps because memory ran out; close other pages, or take fewer particles." });
+}
+
+/** A new worker in place of one that failed, which needs less memory. */
+function renew(site, why) {
   worker.terminate();
+  frugal = why;
   start(site);
 }
+
+const fail = (data) => [...listeners.values()].forEach((listen) => listen(data));
 
 /**
  * Threads need a page that is isolated from other sites. A plain host does not say so, hence a service worker of the site
@@ -81,39 +104,61 @@ const activated = (registration) => new Promise((resolve) => {
   fresh.addEventListener("statechange", () => fresh.state === "activated" && resolve());
 });
 
-/** The line beneath the button: what is loaded, and on what it runs. */
-function line() {
+/** The lines beneath the button: what is loaded and on what it runs, a button to go on, and notes that stay. */
+function lines() {
   let element = document.getElementById("engine");
   if (!element) {
-    element = document.createElement("div");
-    element.id = "engine";
-    element.className = "hint";
-    element.append(document.createElement("span"), document.createElement("progress"));
-    element.lastChild.hidden = true;
-    element.lastChild.setAttribute("aria-label", "Download of the model");
-    document.getElementById("trouble").before(element);
+    const make = (tag, attributes) => Object.assign(document.createElement(tag), attributes);
+    element = make("div", { id: "engine", className: "hint" });
+    const bar = make("progress", { hidden: true });
+    bar.setAttribute("aria-label", "Download of the model");
+    const again = make("button", { id: "go-on", type: "button", textContent: "Go on", hidden: true });
+    again.addEventListener("click", goOn);
+    element.append(make("span"), bar, again);
+    const notes = make("p", { id: "engine-notes", className: "hint" });
+    notes.setAttribute("role", "status");
+    document.getElementById("trouble").before(element, notes);
   }
-  return element;
+  return { element, notes: document.getElementById("engine-notes") };
 }
 
+let stopped = ""; // the model whose download broke off
+
 function tell(text, share = null) {
-  const [words, bar] = line().children;
+  const [words, bar, again] = lines().element.children;
   words.textContent = text;
   bar.hidden = share === null;
   if (share !== null) bar.value = share;
+  again.hidden = !stopped;
 }
 
+/** Load the rest of the model. */
+function goOn() {
+  if (!stopped) return;
+  worker.postMessage({ type: "open", name: stopped });
+  stopped = "";
+  tell("Loading the model …");
+}
+
+addEventListener("online", goOn); // by itself once the connection is back
+
+const note = (text) => void (lines().notes.textContent = text);
 const megabytes = (bytes) => (bytes / 1e6).toFixed(1);
-let where = "";
 
 function hear(data) {
+  if (data.type === "progress" || data.type === "ready") stopped = "";
   if (data.type === "progress") {
     const share = data.loaded / data.total;
     tell(share < 1 ? `Loading the model: ${megabytes(data.loaded)} of ${megabytes(data.total)} MB` : "Preparing the model …", share);
-  } else if (data.type === "ready") tell((where = `Runs in this browser, on ${data.words}; nothing is sent anywhere.`));
-  else if (data.type === "rate") tell(`On ${data.words}: ${data.rate.toFixed(data.rate < 10 ? 1 : 0)} evaluations a second`);
-  else if (data.type === "note") tell(data.text);
-  else if (data.type === "failed" && data.id === null) tell(data.error);
+  } else if (data.type === "ready") {
+    tell(`Runs in this browser, on ${data.words}; nothing is sent anywhere.`);
+    note(data.notes.join(" "));
+  } else if (data.type === "rate") tell(`On ${data.words}: ${data.rate.toFixed(data.rate < 10 ? 1 : 0)} evaluations a second`);
+  else if (data.type === "note") note(data.text);
+  else if (data.type === "failed") {
+    stopped = data.unfinished ?? "";
+    if (data.id === null || stopped) tell(data.error);
+  }
   listeners.get(data.id)?.(data);
 }
 
@@ -127,7 +172,7 @@ export const replayTemplate = async () => (await get("static/replay.html")).text
 /** One of the puzzles that were generated for the site. */
 export async function generate(task, seed) {
   const puzzles = await read("static/generated.json");
-  if (!Object.hasOwn(puzzles, task)) throw new Refusal(`This site has no generated puzzles for ${task}.`, 0);
+  if (!Object.hasOwn(puzzles, task)) throw new Refusal(`This site has no generated puzzles for ${task}; choose a sample.`, 0);
   return puzzles[task][seed % puzzles[task].length];
 }
 
@@ -139,16 +184,22 @@ export async function* solve(body, signal) {
   const id = ++runs, waiting = [];
   let wake = () => {};
   listeners.set(id, (data) => { waiting.push(data); wake(); });
-  const abort = () => { worker.postMessage({ type: "stop", id }); wake(); };
+  if (!worker) start(site); // it did not start before; once more
+  const abort = () => { worker?.postMessage({ type: "stop", id }); wake(); };
   signal.addEventListener("abort", abort);
-  worker.postMessage({ type: "solve", id, body });
+  const post = () => worker.postMessage({ type: "solve", id, body });
+  let again = !frugal; // once more, with less memory
+  post();
   try {
     for (;;) {
       if (signal.aborted) throw new DOMException("Stopped", "AbortError");
       const data = waiting.shift();
       if (!data) await new Promise((resolve) => (wake = resolve));
       else if (data.type === "event") yield [data.name, data.data];
-      else if (data.type === "failed") throw new Refusal(data.error, 0);
+      else if (data.type === "failed" && data.broken && again) {
+        again = false;
+        post();
+      } else if (data.type === "failed") throw new Refusal(data.error, 0);
       else if (data.type === "end") return;
     }
   } finally {

@@ -1,6 +1,7 @@
 // What a run does, from the settings of the page and the defaults that `tiltrm site` wrote down:
 // tiltrm/solving/methods.py and plans.py.
 
+import { searchSettings } from "./confidence.js";
 import { parseGuide } from "./guides.js";
 import { byAgreement, byHalting, byRules } from "./select.js";
 
@@ -89,12 +90,20 @@ export function buildSearch(known, task, { method = "adaptive", ...settings }) {
     };
   }
   const plan = resizedPlan(known.plan, known.unknown_plan, settings);
-  const { halt_above: above, settled, agree_share: share, agree_among: among } = known.stopping;
-  const rules = settings.rules
-    ? { rules: byRules(task.isSolved) }
-    : { halting: byHalting(settings.halt_above ?? above, settled), agreement: byAgreement(share, among) };
-  return adaptive(plan, rules, guide);
+  const stopping = stoppingOf(known, settings);
+  const rules = stopping.rules ? { rules: byRules(task.isSolved) } : decidedRules(stopping);
+  const described = searchSettings(plan, settings.guide ?? "halting", stopping, known.puzzle_id);
+  return { ...adaptive(plan, rules, guide), calibration: known.calibration, settings: described };
 }
+
+/** The complete settings of the stopping rules: those given, else those of the model's plan. */
+function stoppingOf({ stopping, planned }, { rules, halt_above: above }) {
+  const own = rules || above !== undefined ? { rules: Boolean(rules), halt_above: above ?? stopping.halt_above } : planned;
+  return { ...stopping, ...own };
+}
+
+const decidedRules = ({ halt_above: above, settled, agree_share: share, agree_among: among }) =>
+  ({ halting: byHalting(above, settled), agreement: byAgreement(share, among) });
 
 function adaptive(plan, rules, guide) {
   return {
@@ -105,8 +114,5 @@ function adaptive(plan, rules, guide) {
 }
 
 /** The deterministic run that is shown beside others. */
-export function baselineSearch(known, task) {
-  const { halt_above: above, settled, agree_share: share, agree_among: among } = known.stopping;
-  const rules = { halting: byHalting(above, settled), agreement: byAgreement(share, among) };
-  return adaptive({ ...known.unknown_plan, stages: known.baseline }, rules, parseGuide("halting", task));
-}
+export const baselineSearch = (known, task) =>
+  adaptive({ ...known.unknown_plan, stages: known.baseline }, decidedRules(known.stopping), parseGuide("halting", task));

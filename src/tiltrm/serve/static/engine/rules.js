@@ -1,4 +1,4 @@
-// The rules of the tasks that ship, on tokens: tiltrm/tasks/sudoku.py and maze.py. Id 0 is the pad.
+// The rules of Sudokus and mazes on tokens: tiltrm/tasks/sudoku.py and maze.py. Id 0 is the pad.
 
 const BLANK = 1; // of a Sudoku; 2 is the digit 1
 const WALL = 1, FREE = 2, START = 3, GOAL = 4, PATH = 5; // of a maze
@@ -95,5 +95,5 @@ function maze(side) {
 export function rulesOf(task, side) {
   if (task.startsWith("sudoku")) return sudoku(side);
   if (task.startsWith("maze")) return maze(side);
-  throw new Error(`Expected a task whose rules this page knows, Sudoku or maze, got ${task}.`);
+  throw new Error(`Expected a task whose rules this page knows, got ${task}.`);
 }

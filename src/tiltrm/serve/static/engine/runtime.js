@@ -3,21 +3,36 @@
 const SIMD = Uint8Array.of(0, 97, 115, 109, 1, 0, 0, 0, 1, 5, 1, 96, 0, 1, 123, 3, 2, 1, 0, 10, 10, 1, 8, 0, 65, 0, 253, 15, 253, 98, 11);
 const MOST_THREADS = 8;
 
-/** A failure in one sentence for the reader. */
-export class EngineError extends Error {}
+/** A failure in one sentence for the reader; `useTerminal`: nothing in this browser helps, `lost`: the connection. */
+export class EngineError extends Error {
+  constructor(sentence, { useTerminal = false, lost = false } = {}) {
+    super(sentence);
+    Object.assign(this, { useTerminal, lost });
+  }
+}
 
-/** What this browser offers, best first: [{backend, threads, build}]; throws an EngineError where it is nothing. */
+/**
+ * What this browser offers, best first: {found: [{backend, threads, build}], notes}, where the notes say what is missing.
+ * Throws an EngineError where there is nothing. `asked` may name a backend and threads; `frugal` says why the least memory is to be used.
+ */
 export async function offers(asked = {}) {
   if (typeof WebAssembly !== "object" || !WebAssembly.validate(SIMD)) {
-    throw new EngineError("This browser has no WebAssembly with SIMD, which solving here needs; use a browser from 2023 or later, or the command below in a terminal.");
+    throw new EngineError("This browser has no WebAssembly with SIMD, which solving here needs; use a browser from 2023 or later.", { useTerminal: true });
   }
+  const single = { backend: "wasm", threads: 1, build: "wasm" };
+  if (asked.frugal) return { found: [single], notes: [`After a failure (${asked.frugal}), one thread computes one particle at a time.`] };
   const cores = Math.min(navigator.hardwareConcurrency || 1, MOST_THREADS);
-  const threads = globalThis.crossOriginIsolated ? asked.threads || cores : 1;
-  const found = [];
-  if ("Suspending" in WebAssembly && (await hasGpu(asked.backend === "webgpu"))) found.push({ backend: "webgpu", threads: 1, build: "jspi" });
-  if (threads > 1) found.push({ backend: "wasm", threads, build: "wasm" });
-  found.push({ backend: "wasm", threads: 1, build: "wasm" });
-  return asked.backend ? found.filter(({ backend }) => backend === asked.backend) : found;
+  const isolated = globalThis.crossOriginIsolated;
+  const threads = isolated ? asked.threads || cores : 1;
+  const gpu = "Suspending" in WebAssembly && (await hasGpu(asked.backend === "webgpu"));
+  const found = [
+    ...(gpu ? [{ backend: "webgpu", threads: 1, build: "jspi" }] : []), ...(threads > 1 ? [{ ...single, threads }] : []), single,
+  ].filter(({ backend }) => !asked.backend || backend === asked.backend);
+  if (!found.length) throw new EngineError("This browser has no WebGPU, which the address of this page asks for; leave out ?backend=webgpu.");
+  const notes = [];
+  if (!gpu && asked.backend !== "wasm") notes.push("There is no WebGPU in this browser, which would be faster.");
+  if (!isolated && cores > 1) notes.push("Threads are not allowed in this window, so one is used.");
+  return { found, notes };
 }
 
 /** A GPU; one that is emulated is slower than WebAssembly, so it counts only where it is asked for. */
@@ -51,7 +66,7 @@ export async function download(url, note) {
     }
   } catch (error) {
     if (error instanceof EngineError) throw error;
-    throw new EngineError(`The download of ${name(url)} broke off; check the connection and press the button again.`);
+    throw new EngineError(`The download of ${name(url)} broke off; check the connection, then go on.`, { lost: true });
   }
   return unpacked(await new Blob(parts).arrayBuffer());
 }

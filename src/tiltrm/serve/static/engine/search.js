@@ -1,6 +1,8 @@
 // The staged search of one puzzle: tiltrm/explore/search.py, step.py and result.py. `model` does the arithmetic of
 // the network; everything that decides is here.
 
+import { entropy, marginals, probabilities } from "./beliefs.js";
+import { statedConfidence } from "./confidence.js";
 import { counters, derive, fillNormals, puzzleKey } from "./keys.js";
 import { SITES, outerSteps } from "./plan.js";
 import { SELECTORS, logSigmoid, sameTokens } from "./select.js";
@@ -140,6 +142,7 @@ export class Search {
   smaller(count, error) {
     if (count === 1 || !MEMORY.test(error.message)) throw error;
     this.block = Math.ceil(count / 2);
+    this.note?.(`Memory is short, so ${this.block === 1 ? "one particle is" : `${this.block} particles are`} computed at a time.`);
     return null;
   }
 
@@ -220,23 +223,22 @@ export class Search {
       plan.symmetric_views || stage.particles > (stage.continues ? stages[number + k].particles : 1));
   }
 
-  /** The confidence that is stated: 0 for an answer against the rules; an undecided cloud's at most its halt probability. */
-  stated(decidedBy, { answer, confidence, halt }) {
-    if (!this.task.isSolved(this.tokens, answer)) return 0;
-    return decidedBy === "budget" && !this.search.fixed ? Math.min(confidence, halt) : confidence;
-  }
-
   report(info, decidedBy, columns) {
     const dead = columns.dead;
     return {
       answer: dead ? new Uint8Array(this.tokens.length) : columns.answer,
-      confidence: dead ? 0 : this.stated(decidedBy, columns),
+      confidence: dead ? 0 : this.stated(info, decidedBy, columns),
       cellConfidence: columns.marginal.map((row, cell) => (dead ? 0 : row[columns.answer[cell]])),
       entropy: columns.marginal.map((row) => (dead ? 1 : entropy(row))),
       haltProbability: dead ? 0 : columns.halt,
       degenerate: dead, decidedBy, evaluations: this.evaluations,
       outerSteps: info.step, particles: info.particles.length,
     };
+  }
+
+  stated(info, decidedBy, { answer, confidence, halt }) {
+    const valid = this.task.isSolved(this.tokens, answer);
+    return statedConfidence(this.search, { decidedBy, confidence, halt, outerSteps: info.step, valid });
   }
 
   /** Where a rule vouches for a particle: its own probabilities, mixed with its answer by the rule's. */
@@ -290,28 +292,4 @@ export class Search {
     }
     return { answer, confidence, marginal: marginals(final.answers, weights, this.model), halt, dead: isDead(final.logWeights) };
   }
-}
-
-/** The token probabilities of one particle, as it sees the puzzle: (cell)(token). */
-export function probabilities(logits, particle, { cells, vocabulary }) {
-  return Array.from({ length: cells }, (_, cell) => {
-    const row = [...logits.subarray((particle * cells + cell) * vocabulary, (particle * cells + cell + 1) * vocabulary)];
-    const most = Math.max(...row);
-    const powers = row.map((value) => Math.exp(value - most));
-    const total = powers.reduce((sum, value) => sum + value, 0);
-    return powers.map((value) => (Number.isFinite(value / total) ? value / total : 0));
-  });
-}
-
-/** The votes of a cloud: (cell)(token). */
-export function marginals(answers, weights, { cells, vocabulary }) {
-  const table = Array.from({ length: cells }, () => Array(vocabulary).fill(0));
-  answers.forEach((answer, k) => answer.forEach((token, cell) => (table[cell][token] += weights[k])));
-  return table;
-}
-
-/** Shannon entropy over log C, in [0, 1]. */
-export function entropy(row) {
-  const sum = row.reduce((total, share) => total - (share > 0 ? share * Math.log(share) : 0), 0);
-  return Math.min(Math.max(sum / Math.log(Math.max(row.length, 2)), 0), 1);
 }
