@@ -56,6 +56,12 @@ def test_translated_grids_have_room_and_are_read_where_they_are() -> None:
     assert divmod(int((found[0].tokens[:900] > 1).nonzero()[0]), 30) == (0, 0)
 
 
+@pytest.mark.parametrize("seed", [-5, 2**63, 10**20])
+def test_any_seed_chooses(seed: int) -> None:
+    assert len(arc_questions(MINI_ARC, MINI, augmentations=2, seed=seed)) == 8
+    assert len(arc_questions(ARC, [TASK], NAMES, augmentations=2, seed=seed)) == 2
+
+
 def test_what_cannot_be_asked_is_a_sentence() -> None:
     with pytest.raises(
         SettingsError, match="augmentations must be 1 for a model without the names"

@@ -219,13 +219,13 @@ def test_what_the_growing_clouds_are_asked_with(
 ) -> None:
     """Adaptive with the guide that is named; halt-first without tilt and resampling."""
     seen: list[Any] = []
-    real, guide = peers.solve_adaptively, guides.residual()
+    real, guide = peers.adaptive_search, guides.residual()
 
-    def solve(*given: Any, **more: Any) -> Any:
-        seen.append((given[3], more.get("guide")))
-        return real(*given, **more)
+    def search(*given: Any) -> Any:
+        seen.append((given[1], given[3] if len(given) > 3 else None))
+        return real(*given)
 
-    monkeypatch.setattr(peers, "solve_adaptively", solve)
+    monkeypatch.setattr(peers, "adaptive_search", search)
     monkeypatch.setattr(peers, "parse_guide", lambda *_: guide)
     columns(model, puzzles, "adaptive")
     assert seen.pop()[1] is guide

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from tests.tasks.arc.arc_samples import MINI, mini_model, write_tasks
 
 from tiltrm.evaluate import Job
 from tiltrm.evaluate.options import complete
@@ -125,8 +126,11 @@ def files(
         path.write_bytes(content)
         found[kind.upper()] = str(path)
     (folder / "zeros").write_bytes(bytes(10_000))
+    write_tasks(folder / "arc.json", MINI)
+    arc_model = save(mini_model(), folder / "mini-arc", dtype=None)
     latin = Path(__file__).parents[2] / "examples/latin.py"
     more = {"ZEROS": folder / "zeros", "NONE": folder / "none", "NEW": folder / "new.csv",
             "NULL": "/dev/null", "LATIN": f"{latin}:LATIN", "EMPTY": "", "PUZZLE": "." * 16,
-            "FULL": "/dev/full", "NEWDIR": folder / "newdir"}  # fmt: skip
+            "FULL": "/dev/full", "NEWDIR": folder / "newdir", "ARC": folder / "arc.json",
+            "ARCMODEL": arc_model}  # fmt: skip
     return found | {name: str(value) for name, value in more.items()}

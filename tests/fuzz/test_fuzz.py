@@ -57,7 +57,8 @@ FLAGS = {name: [flag for flag in flags_of(name) if flag != "-h"] for name in TRI
 NUMBERS = ["0", "1", "2", "-1", "3.5", "nan", "inf", "-inf", "1e308", "1e-320", "0x10", "1_000",
            "99999999999999999999", "٣", "true", "", " ", "-0"]  # fmt: skip
 NAMES = ["MODEL", "CKPT", "FOLDER", "CSV", "TXT", "GRID", "CSV.GZ", "NPY", "JSON", "ZEROS", "NONE",
-         "NEW", "NULL", "LATIN", "EMPTY", "PUZZLE", "FULL", "NEWDIR", "TUNED", "GUIDE"]  # fmt: skip
+         "NEW", "NULL", "LATIN", "EMPTY", "PUZZLE", "FULL", "NEWDIR", "TUNED", "GUIDE", "ARC",
+         "ARCMODEL"]  # fmt: skip
 WORDS = ["sudoku", "sudoku4", "maze", "tiltrm.tasks:Sudoku", "os:path", "adaptive", "guided",
          "ptrm", "deterministic", "unguided", "halting", "rules", "1e308*halting+rules",
          "shortest", "sudoku-extreme/test", "cpu", "cuda:99", "a..b", "noise=1e308",
@@ -65,7 +66,8 @@ WORDS = ["sudoku", "sudoku4", "maze", "tiltrm.tasks:Sudoku", "os:path", "adaptiv
          "model.expansion=1e-9", "model.width=32768", "stages=[[1,2]]", "guided:noise=nan",
          "lightup", "nurikabe", "pencil", "maze-unique", "halting+learned:x",
          "https://puzz.link/p?nurikabe/5/4/g2n2h3k1", "https://puzz.link/p?tapa/99/99/1",
-         "seconds=0", "toy", "small", "-", "--", "é\udc80", "a" * 5000, "\n"]  # fmt: skip
+         "seconds=0", "mini-arc", "arc", "deterministic:augmentations=3",
+         "toy", "small", "-", "--", "é\udc80", "a" * 5000, "\n"]  # fmt: skip
 
 
 def value() -> st.SearchStrategy[str]:
@@ -108,6 +110,13 @@ REQUIRED = {"solve": ["--model", "@MODEL"], "evaluate": ["--model", "@MODEL", "-
 @example(["data", "--generate", "99999999999999999999", "--out", "@NEW"], False)
 @example(["train", "--task", "sudoku4", "--preset", "toy", "--set", "batch=2000000000"], False)
 @example(["evaluate", "--set", "noise=1e308"], True)
+@example(["solve", "--model", "@ARCMODEL", "--file", "@ARC", "--augmentations", "3",
+          "--submission", "@FULL", "--seed", "99999999999999999999"], False)  # fmt: skip
+@example(["evaluate", "--model", "@ARCMODEL", "--data", "@ARC", "--seconds", "nan"], False)
+@example(["tune", "--model", "@ARCMODEL", "--data", "@ARC"], False)
+@example(["diagnose", "--model", "@ARCMODEL", "--data", "@ARC"], False)
+@example(["fit-guide", "--model", "@ARCMODEL", "--data", "@ARC"], False)
+@example(["export", "--model", "@ARCMODEL", "--onnx", "@NEWDIR"], False)
 @MANY
 def test_any_command_line(
     files: dict[str, str], bounded: Callable[[], Any], capsys: pytest.CaptureFixture[str],

@@ -64,7 +64,8 @@ def run_arc(arguments: argparse.Namespace, device: torch.device, file: Path) -> 
             record = arc_record(task, answer, ranking)
             bar.clear()
             if not arguments.json:
-                print(f"{record.task_name}, test {record.index + 1}")
+                name = record.task_name
+                print(f"{name if name.isprintable() else ascii(name)}, test {record.index + 1}")
             show(record, number)
             attempts.setdefault(record.task_name, []).append(record.attempts)
     if arguments.submission is not None:
@@ -90,8 +91,8 @@ def open_model(
             "checkpoint of TinyRecursiveModels, nano-trm or HRM (docs/arc.md)"
         )
     config = getattr(arguments, "config", None)
-    precision = getattr(arguments, "precision", cpu_precision.FLOAT32)
-    dtype = cpu_precision.choose(precision, device)
+    precision = getattr(arguments, "precision", None)  # `evaluate` has the device's usual one
+    dtype = None if precision is None else cpu_precision.choose(precision, device)
     model = load(name, config=config, device=device, dtype=dtype)
     found = task_of(model, named or None)
     if not is_arc(found):

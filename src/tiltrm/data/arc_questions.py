@@ -6,7 +6,7 @@ row of its own in the puzzle embedding, with a name such as 'task|||t3|||0213456
 puzzles.json. Proved by tests/data/test_arc_questions.py.
 """
 
-import zlib
+import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -61,7 +61,7 @@ def arc_questions(
     if isinstance(model_task, MiniArc):
         if translate:
             raise SettingsError("translate is for arc, since grids of mini-arc fill their board")
-        generator = torch.Generator().manual_seed(seed)
+        generator = _generator(seed)
         drawn = draw_augmentations(augmentations, generator, keep_black=keep_black)
         chosen = {task.name: [(numbers[task.name], own) for own in drawn] for task in tasks}
     else:
@@ -95,7 +95,7 @@ def _known(
     for task in tasks:
         plain = (numbers[task.name], Augmentation())
         others = [each for each in known.get(task.name, ()) if each[0] != plain[0]]
-        order = torch.randperm(len(others), generator=_generator(task, seed)).tolist()
+        order = torch.randperm(len(others), generator=_generator(seed, task.name)).tolist()
         every = [plain, *(others[place] for place in order)]
         if repeat:
             every = [every[place % len(every)] for place in range(count)]
@@ -103,16 +103,17 @@ def _known(
     return found
 
 
-def _generator(task: ArcTask, seed: int) -> torch.Generator:
-    """Keyed by task and seed, so that a task's questions do not depend on the others."""
-    return torch.Generator().manual_seed(zlib.crc32(task.name.encode()) + (seed << 32))
+def _generator(seed: int, task_name: str = "") -> torch.Generator:
+    """Keyed by seed and task, so that a task's questions do not depend on the others."""
+    digest = hashlib.sha256(f"{seed}/{task_name}".encode(errors="surrogatepass")).digest()
+    return torch.Generator().manual_seed(int.from_bytes(digest[:7], "big"))
 
 
 def _corners(task: ArcTask, count: int, seed: int) -> list[tuple[int, int]]:
     """Places where all grids of a task have room, whichever way they are turned; (0, 0) first."""
     sizes = [max(len(grid), len(grid[0])) for grid in task.grids]
     room = SIDE + 1 - max(sizes)
-    drawn = torch.randint(room, (count, 2), generator=_generator(task, seed)).tolist()
+    drawn = torch.randint(room, (count, 2), generator=_generator(seed, task.name)).tolist()
     return [(0, 0), *((top, left) for top, left in drawn[1:])]
 
 

@@ -24,6 +24,8 @@ def test_texts_read_back() -> None:
     moved = ARC.question(GRID, 9, (3, 4))
     assert ARC.decode(moved) == "9 +3+4: 005/121"
     assert torch.equal(ARC.encode(ARC.decode(moved)), moved)
+    nameless = ARC.question(GRID, 0, (3, 0))
+    assert torch.equal(ARC.encode(ARC.decode(nameless)), nameless)
     answer = ARC.encode("55/50/11/22", answer=True)
     assert torch.equal(answer, ARC.answer(OUTPUT))
     assert ARC.decode(answer) == "55/50/11/22"

@@ -114,8 +114,8 @@ class Arc(ColourTask):
             box = answer_box(tokens[:BOARD], box.top, box.left)
         grid = cut(tokens[:BOARD], *map(int, box))
         number = int(id_numbers(tokens))
-        place = f" +{int(box.top)}+{int(box.left)}" if bool(box.top + box.left) and number else ""
-        head = f"{number}{place}: " if number else ""
+        place = f" +{int(box.top)}+{int(box.left)}" if bool(box.top + box.left) else ""
+        head = f"{number}{place}: " if number or place else ""
         return head + (draw.NO_RECTANGLE if grid is None else write_rows(grid))
 
     def answer_text(self, puzzle: Tensor, answer: Tensor) -> str:
