@@ -11,13 +11,13 @@ from typing import Any, TextIO
 
 from tiltrm.cli.forecast import say_if_long
 from tiltrm.cli.progress import Bar
-from tiltrm.data import SPLITS, checksum, guess, read, read_lines
+from tiltrm.data import SPLITS, checksum, guess, read, stream_lines
 from tiltrm.errors import DataError, PuzzleError, SettingsError
 from tiltrm.tasks import SUDOKU, Task, by_name
 from tiltrm.tasks.check import check_task
 from tiltrm.tasks.pencil import Pencil, PencilTask, dataset
 
-SHOWN = 5  # bad rows
+SHOWN, LISTED = 5, 1000  # bad puzzles in the text; in the JSON
 MOST_GENERATED = 10**7  # more is likely a typing mistake
 SEEDS_APART = 10**9  # between the first puzzles of two seeds, so that their files do not overlap
 PROBED = 10  # puzzles whose generation is timed
@@ -117,7 +117,7 @@ def _write(target: TextIO, task: Task, count: int, seed: int) -> None:
 
 
 def _report(path: str | Path, task: Task | None, max_bytes: int | None) -> dict[str, Any]:
-    """Task, count, checksum and split of a file; `bad` lists the puzzles that cannot be read."""
+    """Task, count, checksum and split of a file; `bad` lists the first bad puzzles."""
     try:
         puzzles = read(path, task, max_bytes=max_bytes)
     except DataError as error:
@@ -127,6 +127,7 @@ def _report(path: str | Path, task: Task | None, max_bytes: int | None) -> dict[
     return {
         "file": str(path), "task": puzzles.task.name, "puzzles": len(puzzles),
         "answers": puzzles.answers is not None, "sha256": digest, "split": split, "bad": [],
+        "bad_puzzles": 0,
     }  # fmt: skip
 
 
@@ -138,22 +139,27 @@ def _report_bad(
     The error is raised again if it is not about bad questions: if all can be read, or none can and
     the error is about the whole file.
     """
-    is_file = os.path.isfile(path)
-    entries = read_lines(Path(path), task, max_bytes=max_bytes) if is_file else []
-    results = [result for _, result in entries]
-    bad = [
-        {"puzzle": number, "error": str(result)}
-        for number, result in enumerate(results, 1)
-        if isinstance(result, PuzzleError)
-    ]
-    if not bad or (len(bad) == len(results) and not _of_a_puzzle(error)):
+    entries = stream_lines(Path(path), task, max_bytes=max_bytes) if os.path.isfile(path) else ()
+    bad: list[dict[str, Any]] = []
+    named: list[str] = []
+    cells: set[int] = set()
+    count = wrong = 0
+    for count, (text, result) in enumerate(entries, 1):
+        if not isinstance(result, PuzzleError):
+            cells.add(len(result))
+        else:
+            wrong += 1
+            if wrong <= LISTED:
+                bad.append({"puzzle": count, "error": str(result)})
+        if len(named) < guess.LOOK_AT and guess.by_addresses([text]) is not None:
+            named.append(text)
+    if not bad or (wrong == count and not _of_a_puzzle(error)):
         raise error
-    cells = {len(result) for result in results if not isinstance(result, PuzzleError)}
-    found = task or guess.by_addresses(text for text, _ in entries)
+    found = task or guess.by_addresses(named)
     found = found or next((known for known in guess.SIZED if known.cells in cells), None)
     return {
-        "file": str(path), "task": found.name if found else None, "puzzles": len(results),
-        "answers": None, "sha256": None, "split": None, "bad": bad,
+        "file": str(path), "task": found.name if found else None, "puzzles": count,
+        "answers": None, "sha256": None, "split": None, "bad": bad, "bad_puzzles": wrong,
     }  # fmt: skip
 
 
@@ -173,8 +179,9 @@ def _words(report: dict[str, Any]) -> str:
     bad = report["bad"]
     lines += [f"puzzle {row['puzzle']}: {row['error']}" for row in bad[:SHOWN]]
     if bad:
-        it = "it" if len(bad) == 1 else "them"
-        lines += [f"{_counted(len(bad), 'bad puzzle')}; correct or drop {it}"]
+        wrong = report["bad_puzzles"]
+        it = "it" if wrong == 1 else "them"
+        lines += [f"{_counted(wrong, 'bad puzzle')}; correct or drop {it}"]
     return "\n".join(lines)
 
 

@@ -43,7 +43,7 @@ def run(arguments: argparse.Namespace) -> int:
         puzzle_id=arguments.puzzle_id,
     )  # fmt: skip
     task = task_of(model, arguments.task)
-    puzzles = read(arguments.data, task, limit=arguments.puzzles)
+    puzzles = read(arguments.data, task, limit=arguments.puzzles, max_bytes=arguments.max_bytes)
     if arguments.threshold_only:
         return choose_threshold(arguments, model, puzzles, folder)
     about = {
