@@ -43,6 +43,10 @@ JUDGES = (LABELS, RULES, AGREEMENT)
 FEWEST = 40  # puzzles; half of them choose, half of them check
 PART_SECONDS = 20.0
 TIMED = 0.3  # seconds that a run takes to say how fast the model is
+CHECKED = {  # columns of a real run, with their kinds of numpy types
+    "decided_by": "U", "confidence": "f", "halt_probability": "f", "outer_steps": "i",
+    "evaluations": "i", "valid": "b", "right": "b", "answer": "i",
+}  # fmt: skip
 
 Tick = Callable[[float], None]  # evaluations spent so far
 
@@ -190,7 +194,8 @@ class Tuner:
                 break
             for name, plan in plans.items():
                 made = self.store.part(
-                    f"check-{name}-{first}-{_key(plan)}", lambda p=plan, r=rows: self._solve(p, r)  # type: ignore[misc]
+                    f"check-{name}-{first}-{_key(plan)}", lambda p=plan, r=rows: self._solve(p, r),  # type: ignore[misc]
+                    shape=(len(rows),), kinds=CHECKED,
                 )  # fmt: skip
                 if self.recorder.judge == AGREEMENT:
                     noise = next(iter(plans.values())).plan.noise
