@@ -5,11 +5,10 @@ import csv
 import json
 import os
 import random
-import time
 from pathlib import Path
 from typing import Any, TextIO
 
-from tiltrm.cli.forecast import say_if_long
+from tiltrm.cli.forecast import ProgressForecast
 from tiltrm.cli.progress import Bar
 from tiltrm.data import SPLITS, checksum, guess, read, stream_lines
 from tiltrm.errors import DataError, PuzzleError, SettingsError
@@ -91,27 +90,36 @@ def _continued(arguments: argparse.Namespace, task: PencilTask | Pencil, path: P
     count, seed = arguments.generate, arguments.seed or 0
     if seed < 0:
         raise SettingsError(f"--seed must not be negative, got {seed}")
+    forecast = _forecast(count, "it may be stopped, and the same command goes on")
     with Bar("generating", count, unit="puzzles") as bar:
+
+        def progress(done: int) -> None:
+            forecast(done)
+            bar(done)
+
         left_out = dataset.write(
             task.generated_kinds, path, count, first=seed * SEEDS_APART,
-            without=arguments.without or (), progress=bar,
+            without=arguments.without or (), progress=progress,
         )  # fmt: skip
     if left_out and not arguments.json:
         print(f"{_counted(left_out, 'puzzle')} left out, which occurred before")
     return path
 
 
+def _forecast(count: int, advice: str = "") -> ProgressForecast:
+    work = f"generates {count:,} puzzles"
+    return ProgressForecast("data", work, count, probed=PROBED, advice=advice)
+
+
 def _write(target: TextIO, task: Task, count: int, seed: int) -> None:
     chance = random.Random(seed)
     rows = csv.writer(target)
     rows.writerow(("question", "answer"))
-    begun = time.perf_counter()
+    forecast = _forecast(count)
     with Bar("generating", count, unit="puzzles") as bar:
         for done in range(count):
+            forecast(done)
             bar(done)
-            if done == PROBED:
-                each = (time.perf_counter() - begun) / PROBED
-                say_if_long("data", f"generates {count:,} puzzles", each * count)
             rows.writerow(map(task.decode, task.generate(chance.getrandbits(63))))
     target.flush()
 

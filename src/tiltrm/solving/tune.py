@@ -116,6 +116,7 @@ class Tuner:
             else store.once("budget", lambda: speed * 60.0 * (minutes or 10.0))
         )  # fmt: skip
         self.part_size = max(1.0, speed * PART_SECONDS)  # evaluations
+        self.expected_seconds = self.budget / speed
         everyone = torch.arange(len(puzzles))
         self.choosing, self.checking = everyone[::2], everyone[1::2]
         least = FEWEST / 2 * QUIET * self.per_step / SHARES["quiet"]
