@@ -17,6 +17,7 @@ from tiltrm.evaluate import Job, Store, shards, store
 from tiltrm.evaluate.run import do
 from tiltrm.evaluate.store import covering
 from tiltrm.evaluate.summary import by_step, summarise
+from tiltrm.provenance import release
 
 from .toys import Wells, a_job
 
@@ -372,8 +373,33 @@ def test_another_version_is_named(tmp_path: Path) -> None:
     said: list[str] = []
     here = Store(tmp_path, said.append)
     here.write(a_job(), COLUMNS, {**ABOUT, "tiltrm": "tiltrm 0.0.1"})
-    here.read([a_job()])
-    assert "1 of 1 shards were computed by tiltrm 0.0.1" in said[0]
+    for _ in range(2):
+        here.read([a_job()])
+    assert len(said) == 1, "once a store"
+    assert "1 of 1 shards were computed by tiltrm 0.0.1 with algorithm 1, not tiltrm" in said[0]
+
+
+def test_another_algorithm_of_the_same_version_is_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    said: list[str] = []
+    here = Store(tmp_path, said.append)
+    for seed, about in enumerate((ABOUT, ABOUT | {"algorithm": 2}, ABOUT | {"algorithm": [3]})):
+        here.write(a_job(seed=seed), COLUMNS, about)
+    monkeypatch.setattr(store, "ALGORITHM", 2)
+    here.read([a_job(seed=seed) for seed in range(3)])
+    assert [sentence.partition(";")[0].rpartition("computed by ")[2] for sentence in said] == [
+        f"{release()} with algorithm {number}, not {release()} with 2" for number in ("1", "[3]")
+    ]
+
+
+def test_sizes_by_checksum_are_compared_where_they_are_known(tmp_path: Path) -> None:
+    here = Store(tmp_path)
+    here.write(a_job(), COLUMNS, ABOUT)
+    assert len(here.read([a_job()], {a_job().checksum: 3, "other": 9})) == 1
+    assert len(here.read([a_job()], {"other": 9})) == 1
+    with pytest.raises(DataError, match="with 3 rows, which does not fit"):
+        here.read([a_job()], {a_job().checksum: 4})
 
 
 def test_a_small_file_with_billions_of_numbers_is_not_unpacked(
