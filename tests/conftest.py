@@ -3,9 +3,12 @@
 import importlib.util
 import math
 import os
+import subprocess
+import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from textwrap import dedent
 
 import pytest
 import torch
@@ -37,6 +40,31 @@ def one_thread() -> Iterator[None]:
 def no_progress(monkeypatch: pytest.MonkeyPatch) -> None:
     """No lines of progress on stderr, however slow the machine is."""
     monkeypatch.setattr("tiltrm.cli.progress.LINE_AFTER", math.inf)
+
+
+PEAK = """
+def peak():
+    with open("/proc/self/status") as status:
+        return next(int(line.split()[1]) for line in status if line.startswith("VmHWM")) / 1024
+"""
+
+
+@pytest.fixture(scope="session")
+def memory_needed() -> Callable[..., float]:
+    """MB by which the peak memory of a new process grows while it runs `code` after `imports`."""
+    if not os.path.exists("/proc/self/status"):
+        pytest.skip("the peak memory of a process is read from /proc")
+
+    def measure(imports: str, code: str, *arguments: object) -> float:
+        program = (
+            f"{dedent(imports)}\n{PEAK}\nbefore = peak()\n{dedent(code)}\nprint(peak() - before)"
+        )
+        command = [sys.executable, "-c", program, *map(str, arguments)]
+        done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
+        assert done.returncode == 0, done.stderr
+        return float(done.stdout.split()[-1])
+
+    return measure
 
 
 @pytest.fixture(scope="session")

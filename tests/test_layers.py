@@ -13,7 +13,7 @@ ORDER = (  # a line imports from the lines above it and from its own folder
     ("errors", "statistics"),
     ("checks", "records", "folders"),
     ("settings", "tasks", "model", "device", "provenance"),
-    ("data", "kernels"),
+    ("data", "kernels", "cpu_precision"),
     ("explore",),
     ("solving",),
     ("diagnose", "train"),

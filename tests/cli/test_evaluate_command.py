@@ -13,6 +13,8 @@ from tests.evaluate.toys import a_job, a_shard
 from tiltrm.cli.evaluate_command import comparisons, figures
 from tiltrm.evaluate import Store, scale
 from tiltrm.evaluate import run as compute
+from tiltrm.evaluate.options import NAMES
+from tiltrm.evaluate.shards import decode
 from tiltrm.tasks import Sudoku
 
 SMALL = ("--set", "outer_steps=3", "particles=3", "--folds", "2", "--seeds", "2")
@@ -262,3 +264,31 @@ def test_curves_of_the_oracle_are_its_own() -> None:
     shard = a_shard(a_job(settings={"by_step": True}), [0, 1], [1, 0], **steps)
     (curve,) = figures([shard])["by_step"]
     assert (curve["exact"], curve["oracle"]) == ([0.0, 0.5], [0.5, 1.0])
+
+
+@pytest.mark.parametrize("method", NAMES)
+def test_every_method_is_stopped_in_time_or_refused(
+    tiltrm: Any, folder: str, data: dict[str, Path], tmp_path: Path, method: str
+) -> None:
+    code, _, err = tiltrm(
+        "evaluate", "--model", folder, "--data", data["test"], "--method", method, "--folds", "1",
+        "--seeds", "1", "--seconds", "0", "--store", tmp_path / "store",
+    )  # fmt: skip
+    if method in ("symmetry", "c_voting"):
+        assert code == 2
+        assert f"--seconds must go with methods that can be stopped, got {method}" in err
+        return
+    assert code == 0, err
+    (path,) = (tmp_path / "store").glob("*.*")
+    assert set(decode(path)["decided_by"]) == {"time"}
+
+
+def test_a_method_that_cannot_be_stopped_is_not_run_without_a_limit(
+    tiltrm: Any, folder: str, data: dict[str, Path]
+) -> None:
+    code, _, err = tiltrm(
+        "evaluate", "--model", folder, "--data", data["test"], *SMALL, "--seconds", "1",
+        "--method", "guided", "symmetry", "c_voting",
+    )  # fmt: skip
+    assert code == 2
+    assert "got symmetry, c_voting, which cannot; leave one out" in err

@@ -1,4 +1,4 @@
-"""Commands that take more than some minutes say so first; here one millisecond is long."""
+"""Commands that take more than some minutes say so first; here anything is long."""
 
 import json
 import re
@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from tiltrm.cli import forecast
+from tiltrm.cli.main import COMMANDS
 from tiltrm.tasks import Sudoku
 
 Run = Callable[..., tuple[int, str, str]]
@@ -18,14 +19,14 @@ QUICK = ["--particles", "3", "--outer-steps", "2", "--puzzles", "2"]
 @pytest.fixture
 def csv(tmp_path: Path) -> Path:
     path = tmp_path / "puzzles.csv"
-    rows = (tuple(map(TASK.decode, TASK.generate(seed))) for seed in range(12))
+    rows = (tuple(map(TASK.decode, TASK.generate(seed))) for seed in range(120))
     path.write_text("question,answer\n" + "".join(f"{q},{a}\n" for q, a in rows))
     return path
 
 
 @pytest.fixture
 def all_long(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(forecast, "LONG", 0.0)
+    monkeypatch.setattr(forecast, "LONG", -1.0)
     monkeypatch.setattr(forecast, "CERTAINLY_SHORT", 0)
 
 
@@ -33,6 +34,44 @@ def told(err: str, command: str) -> list[str]:
     """The lines that say how long it will take."""
     form = rf"tiltrm {command}: .*, about \d+ (s|min|h .*) here.*"
     return [line for line in err.splitlines() if re.fullmatch(form, line)]
+
+
+SHORT = {"import", "serve", "site", "export"}  # commands whose work does not grow with their input
+LONG = {
+    "solve": ["--model", "MODEL", "--file", "CSV", "--outer-steps", "2"],
+    "data": ["--generate", "12", "--task", "sudoku4", "--out", "NEW.csv"],
+    "data pencil": ["--generate", "11", "--task", "lightup", "--out", "NEW.csv"],
+    "train": ["--task", "sudoku4", "--preset", "toy", "--data", "CSV", "--out", "NEW", "--set",
+              "model.width=16", "--set", "batch=4", "--device", "cpu", "--steps", "8"],
+    "tune": ["--model", "MODEL", "--data", "CSV", "--evaluations", "40000", "--dry-run"],
+    "tune threshold": ["--model", "MODEL", "--data", "CSV", "--threshold-only", "--dry-run"],
+    "fit-guide": ["--model", "MODEL", "--data", "CSV", "--out", "NEW", "--target", "rules",
+                  "--puzzles", "12", "--particles", "3", "--outer-steps", "3", "--held-out", "4"],
+    "fit-guide minutes": ["--model", "MODEL", "--data", "CSV", "--out", "NEW", "--target", "rules",
+                          "--minutes", "0.02", "--particles", "3", "--outer-steps", "3",
+                          "--held-out", "4"],
+    "diagnose": ["--model", "MODEL", "--data", "CSV", *QUICK],
+    "evaluate": ["--model", "MODEL", "--data", "CSV", "--method", "deterministic:outer_steps=2",
+                 "--folds", "1", "--seeds", "1"],
+    "reproduce": ["table1", "--tiny", "--compute-only", "--store", "NEW"],
+}  # fmt: skip
+
+
+def test_every_command_that_may_be_long_is_tried() -> None:
+    assert {name.split()[0] for name in LONG} == set(COMMANDS) - SHORT
+
+
+@pytest.mark.usefixtures("all_long", "one_thread")
+@pytest.mark.parametrize("name", LONG)
+def test_long_work_is_announced_once(
+    tiltrm: Run, folder: str, csv: Path, tmp_path: Path, name: str
+) -> None:
+    if "pencil" in name:
+        pytest.importorskip("ortools")
+    places = {"MODEL": folder, "CSV": csv, "NEW": tmp_path / "new", "NEW.csv": tmp_path / "n.csv"}
+    command = name.split()[0]
+    _, _, err = tiltrm(command, *(places.get(word, word) for word in LONG[name]))
+    assert len(told(err, command)) == 1, err
 
 
 @pytest.mark.usefixtures("all_long")

@@ -194,6 +194,29 @@ def test_a_half_full_store_is_drawn_as_far_as_it_goes(
     assert files["table1.csv"] != contents(everything / "out")["table1.csv"]
 
 
+@pytest.mark.parametrize("choose", [False, True])
+def test_a_store_whose_folds_all_lack_rows_is_refused(
+    everything: Path, tiltrm: Run, tmp_path: Path, choose: bool
+) -> None:
+    """Each fold has lost its last puzzle, so that they fit each other, but not the puzzles."""
+    shutil.copytree(everything / "store", tmp_path / "store")
+    words = ["table1", "--tiny", "--store", str(tmp_path / "store"), "--out", str(tmp_path / "out")]
+    if choose:
+        tiny = tmp_path / "store" / "tiny"
+        words += ["--choose", "--val", str(tiny / "puzzles.csv"), "--compute-only"]
+        words += ["--model", str(tiny / "model"), "--data", str(tiny / "puzzles.csv")]
+        assert tiltrm("reproduce", *words)[0] == 0
+    own = Store(tmp_path / "store")
+    for job in own.jobs():
+        if job.kind == "solve":
+            (shard,) = own.read([job])
+            cut = {name: None if c is None else c[:-1] for name, c in shard.columns.items()}
+            own.write(job, cut, shard.about)
+    code, out, err = tiltrm("reproduce", *words)
+    assert code == 2, out
+    assert "which does not fit the others; remove the one that lacks rows" in err
+
+
 @pytest.mark.parametrize("name", ["fig3", "fig5", "fig8", "all"])
 def test_drawing_only_computes_nothing(
     tiltrm: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str

@@ -16,7 +16,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 
-from tiltrm.data import read, read_lines, streams, text_files
+from tiltrm.data import read, read_lines, reading, stream_lines, streams, text_files
 from tiltrm.errors import DataError, TiltrmError
 from tiltrm.tasks import MAZE, SUDOKU, Sudoku, Task
 
@@ -227,3 +227,37 @@ def test_text_is_encoded_in_parts(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     path.write_text(rows + "\n\n11..............")
     with pytest.raises(DataError, match="puzzle 10: clues conflict"):
         read(path, TOY)
+
+
+@pytest.mark.parametrize("head", [b"", b"question\n"])
+def test_a_file_of_something_else_ends_after_some_bad_puzzles(tmp_path: Path, head: bytes) -> None:
+    path = tmp_path / "numbers.txt"
+    path.write_bytes(head + b"1\n" * 100_000)
+    tracemalloc.start()
+    with pytest.raises(DataError, match=r"numbers\.txt: expected puzzles, got 1,000 bad ones in a"):
+        read_lines(path, SUDOKU)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 6 * 10**6
+
+
+def test_bad_puzzles_among_good_ones_stop_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(reading, "BAD_IN_A_ROW", 3)
+    good = TOY.decode(TOY.generate(0)[0])
+    path = tmp_path / "mixed.txt"
+    path.write_text(f"{good}\n{'11' + '.' * 14}\n{'22' + '.' * 14}\n" * 50)
+    found = [isinstance(result, TiltrmError) for _, result in read_lines(path, TOY)]
+    assert found == [False, True, True] * 50
+    monkeypatch.setattr(reading, "MAX_ENTRIES", 149)
+    with pytest.raises(DataError, match="at most 149 puzzles, got more; split the file"):
+        read_lines(path, TOY)
+
+
+def test_entries_are_read_one_by_one(tmp_path: Path) -> None:
+    """20,000 puzzles of 16 cells: the first is there when a few thousand lines are read."""
+    path = tmp_path / "many.txt"
+    path.write_text((TOY.decode(TOY.generate(0)[0]) + "\n") * 20_000 + "." * 2_000_000)
+    first = next(iter(stream_lines(path, TOY)))
+    assert torch.equal(torch.as_tensor(first[1]), TOY.generate(0)[0])

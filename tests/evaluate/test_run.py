@@ -1,5 +1,6 @@
 """Whatever is killed, resumed or reordered, the tables are the same to the byte."""
 
+import hashlib
 import json
 import sys
 from collections.abc import Iterator
@@ -15,6 +16,7 @@ from tiltrm.data.splits import checksum
 from tiltrm.diagnose import diagnose
 from tiltrm.errors import CheckpointError, DataError, SettingsError
 from tiltrm.evaluate import Job, Store, eval_target, plans, run, summarise
+from tiltrm.evaluate.job import ALGORITHM
 from tiltrm.evaluate.run import Sources, check, do
 from tiltrm.evaluate.target import fingerprint
 from tiltrm.explore import Exploration
@@ -103,8 +105,29 @@ def test_about_says_how_and_does_not_enter_the_table(
     jobs = next(known)[:1]
     run(jobs, Store(tmp_path), CPU)
     (shard,) = Store(tmp_path).read(jobs)
-    assert set(shard.about) == {"commit", "tiltrm", "torch", "device", "seconds"}
+    assert set(shard.about) == {"commit", "tiltrm", "algorithm", "torch", "device", "seconds"}
+    assert shard.about["algorithm"] == ALGORITHM
     assert shard.about["seconds"] > 0
+
+
+RESULTS = {1: "3f36203c415dc3d7"}  # of each ALGORITHM: what the jobs below give
+
+
+def test_results_are_those_of_the_algorithm(known: Iterator[list[Job]], tmp_path: Path) -> None:
+    """If this fails on purpose, raise ALGORITHM, so that stores name the shards computed before."""
+    jobs = [
+        *next(known),
+        *plans.jobs(a_target(12), "adaptive", {"outer_steps": 30}, folds=1),
+        *plans.jobs(a_target(12), "ptrm", {"outer_steps": 6, "particles": 5}, folds=1),
+    ]
+    run(jobs, Store(tmp_path), CPU)
+    found = [
+        shard[name].tolist()
+        for shard in Store(tmp_path).read(jobs)
+        for name in ("puzzle", "exact", "evaluations", "decided_by")
+    ]
+    digest = hashlib.sha256(json.dumps(found).encode()).hexdigest()[:16]
+    assert RESULTS[ALGORITHM] == digest
 
 
 def write_csv(path: Path, puzzles: Puzzles) -> str:

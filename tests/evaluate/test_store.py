@@ -3,9 +3,11 @@
 import errno
 import os
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 
@@ -15,6 +17,7 @@ from tiltrm.evaluate import Job, Store, shards, store
 from tiltrm.evaluate.run import do
 from tiltrm.evaluate.store import covering
 from tiltrm.evaluate.summary import by_step, summarise
+from tiltrm.provenance import release
 
 from .toys import Wells, a_job
 
@@ -370,8 +373,33 @@ def test_another_version_is_named(tmp_path: Path) -> None:
     said: list[str] = []
     here = Store(tmp_path, said.append)
     here.write(a_job(), COLUMNS, {**ABOUT, "tiltrm": "tiltrm 0.0.1"})
-    here.read([a_job()])
-    assert "1 of 1 shards were computed by tiltrm 0.0.1" in said[0]
+    for _ in range(2):
+        here.read([a_job()])
+    assert len(said) == 1, "once a store"
+    assert "1 of 1 shards were computed by tiltrm 0.0.1 with algorithm 1, not tiltrm" in said[0]
+
+
+def test_another_algorithm_of_the_same_version_is_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    said: list[str] = []
+    here = Store(tmp_path, said.append)
+    for seed, about in enumerate((ABOUT, ABOUT | {"algorithm": 2}, ABOUT | {"algorithm": [3]})):
+        here.write(a_job(seed=seed), COLUMNS, about)
+    monkeypatch.setattr(store, "ALGORITHM", 2)
+    here.read([a_job(seed=seed) for seed in range(3)])
+    assert [sentence.partition(";")[0].rpartition("computed by ")[2] for sentence in said] == [
+        f"{release()} with algorithm {number}, not {release()} with 2" for number in ("1", "[3]")
+    ]
+
+
+def test_sizes_by_checksum_are_compared_where_they_are_known(tmp_path: Path) -> None:
+    here = Store(tmp_path)
+    here.write(a_job(), COLUMNS, ABOUT)
+    assert len(here.read([a_job()], {a_job().checksum: 3, "other": 9})) == 1
+    assert len(here.read([a_job()], {"other": 9})) == 1
+    with pytest.raises(DataError, match="with 3 rows, which does not fit"):
+        here.read([a_job()], {a_job().checksum: 4})
 
 
 def test_a_small_file_with_billions_of_numbers_is_not_unpacked(
@@ -379,6 +407,65 @@ def test_a_small_file_with_billions_of_numbers_is_not_unpacked(
 ) -> None:
     here = Store(tmp_path, print)
     here.write(a_job(), COLUMNS, ABOUT)
-    monkeypatch.setattr(shards, "MAX_NUMBERS", 10)
-    with pytest.raises(DataError, match="at most 10 numbers, got"):
+    monkeypatch.setattr(shards, "MAX_SIZE", 10)
+    with pytest.raises(DataError, match="at most 10 bytes of numbers, got"):
         shards.decode(tmp_path / f"{a_job().key}.parquet")
+
+
+@pytest.mark.parametrize(
+    ("suffix", "dictionary"),
+    [(shards.PARQUET, True), (shards.PARQUET, False), (shards.SAFETENSORS, True)],
+)
+def test_one_long_word_in_every_row_is_not_unpacked(
+    suffix: str,
+    dictionary: bool,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    memory_needed: Callable[..., float],
+) -> None:
+    """3,000 rows with one word of 100 kB: a file of some KB that unpacked to 1.5 GB."""
+    import pyarrow.parquet as pq
+
+    write = pq.write_table
+    monkeypatch.setattr(
+        pq, "write_table",
+        lambda *given: write(*given, use_dictionary=dictionary, compression="zstd"),
+    )  # fmt: skip
+    monkeypatch.setattr(shards, "digest", lambda _: "0" * 64)
+    rows = 3000
+    word = "x" * 100_000
+    columns: shards.Columns = {
+        "puzzle": np.arange(rows), "exact": np.ones(rows, bool),
+        "decided_by": np.array([word] * rows, dtype=object),
+    }  # fmt: skip
+    if suffix == shards.SAFETENSORS:  # numpy would copy the word into every row
+        monkeypatch.setattr(np, "unique", lambda *_, **__: (np.array([word]), np.zeros(rows)))
+        columns["decided_by"] = np.array([""] * rows, dtype=object)
+    path = tmp_path / f"a{suffix}"
+    path.write_bytes(shards.encode(shards.Shard(a_job(), columns, ABOUT), suffix))
+    assert path.stat().st_size < 200_000
+    imports = """
+        import sys
+        from pathlib import Path
+        import pyarrow.parquet
+        from tiltrm.errors import DataError
+        from tiltrm.evaluate.shards import decode
+    """
+    code = """
+        try:
+            decode(Path(sys.argv[1]))
+        except DataError as error:
+            assert "texts of at most 64 characters" in str(error), error
+        else:
+            raise SystemExit("expected a DataError")
+    """
+    assert memory_needed(imports, code, path) < 100
+
+
+def test_a_diagnosis_may_have_one_long_text(tmp_path: Path) -> None:
+    job, figures = a_job(kind="diagnose"), "y" * 100_000
+    for suffix in (shards.PARQUET, shards.SAFETENSORS):
+        columns: shards.Columns = {"figures": np.array([figures], dtype=object)}
+        path = tmp_path / f"a{suffix}"
+        path.write_bytes(shards.encode(shards.Shard(job, columns, ABOUT), suffix))
+        assert shards.decode(path)["figures"][0] == figures

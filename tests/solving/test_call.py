@@ -19,6 +19,7 @@ from tiltrm.explore.running import solve_adaptively
 from tiltrm.model.base import step
 from tiltrm.model.trm import TRM
 from tiltrm.settings import AGREE_AMONG
+from tiltrm.solving import call as solving_call
 from tiltrm.solving import (
     default_plan,
     exploration_for,
@@ -371,6 +372,42 @@ def test_a_record_says_what_decided_and_how_many_solutions_there_are(
     decided = solve_texts(model, [PUZZLE])[0]
     assert json.loads(decided.as_json())["decided_by"] == "halting"
     assert none.solutions == TASK.solutions("12..3..........4")
+
+
+@pytest.mark.parametrize("counted_before", [2.0, 0.0])
+def test_several_solutions_are_told_in_any_batch(
+    stubborn: Any, monkeypatch: pytest.MonkeyPatch, counted_before: float
+) -> None:
+    """Also where the time before the search is too short: then after it."""
+    monkeypatch.setattr(solving_call, "COUNTING", counted_before)
+    monkeypatch.setattr(solving_call, "COUNTING_SHARE", 100.0)
+    texts = [TEXTS[number % 3] for number in range(100)]
+    texts[70], texts[80] = "." * 16, "12........3...4."
+    model = stubborn(TASK.encode(ANSWER), halt=9.0)
+    found = solve_texts(model, texts, method="deterministic", outer_steps=1)
+    expected = [1] * 100
+    expected[70], expected[80] = 2, 0
+    assert [record.solutions for record in found] == expected
+    assert found[80].answer is None
+    assert "the clues contradict each other" in str(found[80].error)
+
+
+def test_counting_takes_bounded_time_and_begins_with_few_clues(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    now = [0.0]
+    monkeypatch.setattr(solving_call.time, "perf_counter", lambda: now[0])
+    asked: list[int] = []
+
+    class Slow(Sudoku):
+        def count_solutions(self, puzzle: torch.Tensor) -> int | None:
+            now[0] += 0.5
+            asked.append(int((puzzle != 1).sum()))
+            return 1
+
+    puzzles = [torch.arange(16).lt(clues) + 1 for clues in (9, 5, 7, 3, 8, 6, 4, 2)]
+    assert solving_call.count_all(Slow(2), puzzles) == [None, 1, None, 1, None, 1, 1, 1]
+    assert asked == [2, 3, 4, 5, 6]
 
 
 def test_seconds_end_a_search_of_any_method(toy: TRM) -> None:

@@ -16,7 +16,13 @@ from tiltrm.model.native import CALIBRATION, TUNED, write_beside
 from tiltrm.model.trm import TRM
 from tiltrm.solving import solve, solve_texts
 from tiltrm.solving.call import risk_rung
-from tiltrm.solving.confidence import Calibration, StopFeatures, fit, fit_curve
+from tiltrm.solving.confidence import (
+    Calibration,
+    StopFeatures,
+    fit,
+    fit_curve,
+    stated_confidence,
+)
 from tiltrm.solving.methods import adaptive_plan
 from tiltrm.statistics import calibration_error
 from tiltrm.tasks import Sudoku
@@ -83,6 +89,32 @@ def test_a_single_undecided_particle_is_not_sure(stubborn: Any) -> None:
     found = solve(model, PUZZLE, outer_steps=3)
     assert found.decided_by == (UNDECIDED,)
     assert float(found.confidence[0]) == pytest.approx(0.0082, abs=1e-3)
+
+
+def test_agreement_claims_no_more_than_halting() -> None:
+    """Without a calibration: halting at .98, agreement of all particles that halting doubts."""
+    features = StopFeatures(
+        ["halting", "agreement", "agreement", "rules"], torch.tensor([0.98, 1.0, 0.9, 1.0]),
+        torch.tensor([0.98, 0.3, 0.95, 0.1]), torch.tensor([9, 9, 9, 9]),
+        torch.ones(4, dtype=torch.bool),
+    )  # fmt: skip
+    stated = stated_confidence(None, features, same=False)
+    assert stated.tolist() == pytest.approx([0.98, 0.3, 0.9, 1.0])
+    given = stated >= 0.95
+    assert given.tolist() == [True, False, False, True]
+
+
+def test_an_agreed_answer_is_withheld_before_a_halted_one(stubborn: Any) -> None:
+    """`--abstain 0.95` of `solve`: the same answer, agreed by all or stopped by halting."""
+    tokens = TASK.encode(ANSWER)
+    agreed = {"halt_above": 9.0, "agree_among": 1}
+    for halt, more, rule, answered in (
+        (4.0, {"halt_above": 3.0}, "halting", True),
+        (-1.0, agreed, "agreement", False),
+    ):
+        model = stubborn(tokens, halt=halt)
+        (found,) = solve_texts(model, [PUZZLE], task=TASK, abstain=0.95, outer_steps=12, **more)
+        assert (found.decided_by, found.answer is not None) == (rule, answered)
 
 
 @pytest.mark.parametrize("halt", [-4.8, 6.0])

@@ -153,18 +153,6 @@ def test_the_plan_that_a_model_has_is_calibrated_on_all_puzzles(tmp_path: Path) 
         assert calibration.settings["stages"] == "1x6 2x6"  # the task's own plan
 
 
-def test_a_damaged_part_is_made_again(tmp_path: Path) -> None:
-    store = PartStore(tmp_path, "weights", {})
-    made = store.part("a", lambda: {"x": np.arange(3)})
-    path = store.folder / "a.npz"
-    path.write_bytes(path.read_bytes()[:20])
-    again = store.part("a", lambda: {"x": np.arange(3)})
-    assert made["x"].tolist() == again["x"].tolist() == [0, 1, 2]
-    assert store.once("b", lambda: 3) == store.once("b", lambda: 4) == 3
-    (store.folder / "b.json").write_text("{")
-    assert store.once("b", lambda: 5) == store.once("b", lambda: 6) == 5
-
-
 def test_bad_input_gets_a_sentence(tmp_path: Path) -> None:
     with pytest.raises(DataError, match="at least 40 puzzles to tune on, got 8"):
         tuner(tmp_path, puzzles(8))

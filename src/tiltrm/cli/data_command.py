@@ -5,13 +5,12 @@ import csv
 import json
 import os
 import random
-import time
 from pathlib import Path
 from typing import Any, TextIO
 
-from tiltrm.cli.forecast import say_if_long
+from tiltrm.cli.forecast import ProgressForecast
 from tiltrm.cli.progress import Bar
-from tiltrm.data import SPLITS, Puzzles, checksum, guess, read, read_lines
+from tiltrm.data import SPLITS, Puzzles, checksum, guess, read, stream_lines
 from tiltrm.data.arc_files import is_arc_file, read_arc_tasks
 from tiltrm.data.arc_puzzles import is_arc
 from tiltrm.errors import DataError, PuzzleError, SettingsError
@@ -19,7 +18,7 @@ from tiltrm.tasks import SUDOKU, Task, by_name
 from tiltrm.tasks.check import check_task
 from tiltrm.tasks.pencil import Pencil, PencilTask, dataset
 
-SHOWN = 5  # bad rows
+SHOWN, LISTED = 5, 1000  # bad puzzles in the text; in the JSON
 MOST_GENERATED = 10**7  # more is likely a typing mistake
 SEEDS_APART = 10**9  # between the first puzzles of two seeds, so that their files do not overlap
 PROBED = 10  # puzzles whose generation is timed
@@ -93,33 +92,42 @@ def _continued(arguments: argparse.Namespace, task: PencilTask | Pencil, path: P
     count, seed = arguments.generate, arguments.seed or 0
     if seed < 0:
         raise SettingsError(f"--seed must not be negative, got {seed}")
+    forecast = _forecast(count, "it may be stopped, and the same command goes on")
     with Bar("generating", count, unit="puzzles") as bar:
+
+        def progress(done: int) -> None:
+            forecast(done)
+            bar(done)
+
         left_out = dataset.write(
             task.generated_kinds, path, count, first=seed * SEEDS_APART,
-            without=arguments.without or (), progress=bar,
+            without=arguments.without or (), progress=progress,
         )  # fmt: skip
     if left_out and not arguments.json:
         print(f"{_counted(left_out, 'puzzle')} left out, which occurred before")
     return path
 
 
+def _forecast(count: int, advice: str = "") -> ProgressForecast:
+    work = f"generates {count:,} puzzles"
+    return ProgressForecast("data", work, count, probed=PROBED, advice=advice)
+
+
 def _write(target: TextIO, task: Task, count: int, seed: int) -> None:
     chance = random.Random(seed)
     rows = csv.writer(target)
     rows.writerow(("question", "answer"))
-    begun = time.perf_counter()
+    forecast = _forecast(count)
     with Bar("generating", count, unit="puzzles") as bar:
         for done in range(count):
+            forecast(done)
             bar(done)
-            if done == PROBED:
-                each = (time.perf_counter() - begun) / PROBED
-                say_if_long("data", f"generates {count:,} puzzles", each * count)
             rows.writerow(map(task.decode, task.generate(chance.getrandbits(63))))
     target.flush()
 
 
 def _report(path: str | Path, task: Task | None, max_bytes: int | None) -> dict[str, Any]:
-    """Task, count, checksum and split of a file; `bad` lists the puzzles that cannot be read."""
+    """Task, count, checksum and split of a file; `bad` lists the first bad puzzles."""
     try:
         puzzles = read(path, task, max_bytes=max_bytes)
     except DataError as error:
@@ -131,6 +139,7 @@ def _report(path: str | Path, task: Task | None, max_bytes: int | None) -> dict[
     return {
         "file": str(path), "task": puzzles.task.name, "puzzles": len(puzzles),
         "answers": puzzles.answers is not None, "sha256": digest, "split": split, "bad": [],
+        "bad_puzzles": 0,
     }  # fmt: skip
 
 
@@ -155,22 +164,27 @@ def _report_bad(
     The error is raised again if it is not about bad questions: if all can be read, or none can and
     the error is about the whole file.
     """
-    is_file = os.path.isfile(path)
-    entries = read_lines(Path(path), task, max_bytes=max_bytes) if is_file else []
-    results = [result for _, result in entries]
-    bad = [
-        {"puzzle": number, "error": str(result)}
-        for number, result in enumerate(results, 1)
-        if isinstance(result, PuzzleError)
-    ]
-    if not bad or (len(bad) == len(results) and not _of_a_puzzle(error)):
+    entries = stream_lines(Path(path), task, max_bytes=max_bytes) if os.path.isfile(path) else ()
+    bad: list[dict[str, Any]] = []
+    named: list[str] = []
+    cells: set[int] = set()
+    count = wrong = 0
+    for count, (text, result) in enumerate(entries, 1):
+        if not isinstance(result, PuzzleError):
+            cells.add(len(result))
+        else:
+            wrong += 1
+            if wrong <= LISTED:
+                bad.append({"puzzle": count, "error": str(result)})
+        if len(named) < guess.LOOK_AT and guess.by_addresses([text]) is not None:
+            named.append(text)
+    if not bad or (wrong == count and not _of_a_puzzle(error)):
         raise error
-    cells = {len(result) for result in results if not isinstance(result, PuzzleError)}
-    found = task or guess.by_addresses(text for text, _ in entries)
+    found = task or guess.by_addresses(named)
     found = found or next((known for known in guess.SIZED if known.cells in cells), None)
     return {
-        "file": str(path), "task": found.name if found else None, "puzzles": len(results),
-        "answers": None, "sha256": None, "split": None, "bad": bad,
+        "file": str(path), "task": found.name if found else None, "puzzles": count,
+        "answers": None, "sha256": None, "split": None, "bad": bad, "bad_puzzles": wrong,
     }  # fmt: skip
 
 
@@ -195,8 +209,9 @@ def _words(report: dict[str, Any]) -> str:
     bad = report["bad"]
     lines += [f"puzzle {row['puzzle']}: {row['error']}" for row in bad[:SHOWN]]
     if bad:
-        it = "it" if len(bad) == 1 else "them"
-        lines += [f"{_counted(len(bad), 'bad puzzle')}; correct or drop {it}"]
+        wrong = report["bad_puzzles"]
+        it = "it" if wrong == 1 else "them"
+        lines += [f"{_counted(wrong, 'bad puzzle')}; correct or drop {it}"]
     return "\n".join(lines)
 
 

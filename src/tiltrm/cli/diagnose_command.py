@@ -38,7 +38,10 @@ def run(arguments: argparse.Namespace) -> int:
     names = arguments.guide or ["halting"]
     guides = {name: parse_guide(name, model, task) for name in names}
     say_guide_notes("diagnose", names, model)
-    puzzles = read(arguments.data, task, limit=arguments.puzzles, skip_sizes=True)
+    puzzles = read(
+        arguments.data, task, limit=arguments.puzzles, max_bytes=arguments.max_bytes,
+        skip_sizes=True,
+    )  # fmt: skip
     if puzzles.skipped:
         print(
             f"tiltrm diagnose: {puzzles.skipped:,} puzzles have a size that {task.name} does not "

@@ -69,7 +69,9 @@ def run(arguments: argparse.Namespace) -> int:
                 f"--split {DF} is reserved for the puzzles that the deterministic model fails; "
                 "choose another name"
             )
-        target = eval_target(arguments.model, arguments.data, split, arguments.task)
+        target = eval_target(
+            arguments.model, arguments.data, split, arguments.task, max_bytes=arguments.max_bytes
+        )
         _say_what_counts(target)
         todo = _jobs(arguments, asked, target)
         guides = [job.options.get("guide") for job in todo]

@@ -5,6 +5,7 @@ import json
 from pathlib import Path
 
 from tiltrm.cli.flags import GUIDE_MINUTES
+from tiltrm.cli.forecast import ProgressForecast
 from tiltrm.cli.progress import Bar, in_words
 from tiltrm.data import read
 from tiltrm.data.splits import checksum
@@ -39,7 +40,7 @@ def run(arguments: argparse.Namespace) -> int:
     device = choose(arguments.device)
     model = load(arguments.model, config=arguments.config, device=device)
     task = task_of(model, arguments.task)
-    puzzles = read(arguments.data, task)
+    puzzles = read(arguments.data, task, max_bytes=arguments.max_bytes)
     own = exploration_for("guided", task).noise
     noises = arguments.noise or [own * factor for factor in NOISES]
     sampling = Sampling(
@@ -53,9 +54,15 @@ def run(arguments: argparse.Namespace) -> int:
     settings = FitSettings(
         sampling, arguments.target, arguments.held_out, arguments.puzzles, minutes
     )
+    budget = (
+        f"{minutes:g} minutes" if arguments.puzzles is None else f"{arguments.puzzles:,} clouds"
+    )
+    forecast = ProgressForecast("fit-guide", f"fits with a budget of {budget}", 1.0, probed=0.0)
+    forecast(0.0)
     with Bar("fitting", 1000, unit="thousandths of the budget") as bar:
 
         def tick(share: float, quality: Quality | None) -> None:
+            forecast(share)
             if quality is not None:
                 bar.label = (
                     f"fitting (loss {quality.loss:.3f}, in-cloud AUROC "

@@ -148,6 +148,7 @@ def add_tune(parser: argparse.ArgumentParser) -> None:
     _add_config(parser)
     _add_puzzle_id(parser)
     add("--data", metavar="F", required=True, help="puzzles, with or without answers")
+    _add_max_bytes(parser)
     add("--task", help=f"{TASKS} (the model's own)")
     add("--puzzles", type=int, metavar="N", help="use at most this many (all)")
     add("--judge", choices=("labels", "rules", "agreement"), help="who says which answers are "
@@ -182,6 +183,7 @@ def add_fit_guide(parser: argparse.ArgumentParser) -> None:
     add("--model", metavar="M", required=True, help="bundled name, folder or checkpoint")
     _add_config(parser)
     add("--data", metavar="F", required=True, help="puzzles, with or without answers")
+    _add_max_bytes(parser)
     add("--task", help=f"{TASKS} (the model's own)")
     add("--out", type=Path, metavar="FOLDER", required=True, help="the folder of the guide")
     add("--target", choices=("right", "rules"), default="right", help="right: whether a particle "
@@ -264,6 +266,7 @@ def add_diagnose(parser: argparse.ArgumentParser) -> None:
     _add_config(parser)
     _add_puzzle_id(parser)
     add("--data", metavar="F", required=True, help="any file, folder or dataset of puzzles")
+    _add_max_bytes(parser)
     add("--task", help=f"{TASKS} (the model's own)")
     add("--labels", action="store_true", help="read the answers too")
     add("--puzzles", type=int, default=32, metavar="N", help="at most so many of them (32)")
@@ -298,6 +301,7 @@ def add_evaluate(parser: argparse.ArgumentParser) -> None:
     _add_puzzle_id(parser)
     add("--data", metavar="F", required=True, help="file, folder or dataset of puzzles, or "
         "ARC tasks in JSON; where it has no answers, a valid solution counts as right")  # fmt: skip
+    _add_max_bytes(parser)
     add("--task", help=f"{TASKS} (the model's own)")
     add("--split", metavar="NAME", help="name of these puzzles in the tables (the name of the "
         "file)")  # fmt: skip

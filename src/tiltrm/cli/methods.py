@@ -49,6 +49,12 @@ def method_settings(
         method: (*settable(method, task), *extra, *((TUNED,) if method in PLANNED else ()))
         for method, _ in asked
     }
+    unlimited = [method for method, names in having.items() if "seconds" not in names]
+    if "seconds" in shared and unlimited:
+        raise SettingsError(
+            f"--seconds must go with methods that can be stopped, got {', '.join(unlimited)}, "
+            "which cannot; leave one out"
+        )
     for name in shared:
         if not any(name in names for names in having.values()):
             every = sorted({known for names in having.values() for known in names})

@@ -41,7 +41,8 @@ def reproduce(arguments: argparse.Namespace) -> int:
         grid = plans.grid(results.targets[SWEEP], results.size)
         if not arguments.draw_only:
             _compute(arguments, {"choosing": grid}, results)
-        results = replace(results, chosen=choose_settings(results.store, grid))
+        puzzles = results.targets[SWEEP].puzzles
+        results = replace(results, chosen=choose_settings(results.store, grid, puzzles=puzzles))
         print(f"chosen on {VAL}: {_settings(results.chosen)}; the table is in {arguments.store}")
     if not arguments.draw_only:
         _compute(arguments, {name: ITEMS[name].jobs(results) for name in names}, results)

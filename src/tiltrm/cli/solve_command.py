@@ -20,7 +20,7 @@ from tiltrm.cli.progress import Bar
 from tiltrm.cli.search_settings import OF_SEARCH, say_if_search_is_long, search_settings
 from tiltrm.cli.show import Printer, exit_code
 from tiltrm.cli.watch import LiveCloud
-from tiltrm.data import read_lines
+from tiltrm.data import stream_lines
 from tiltrm.data.arc_files import is_arc_file
 from tiltrm.data.guess import LOOK_AT, by_addresses
 from tiltrm.data.streams import MAX_BYTES, BoundedStream
@@ -160,7 +160,7 @@ def _texts(arguments: argparse.Namespace, task: Task, file: Path | None) -> list
             raise SettingsError(f"expected a puzzle, got the file {text!r}; write --file {text}")
     texts = list(arguments.puzzles)
     if file is not None:
-        found = [text for text, _ in read_lines(file, task, max_bytes=arguments.max_bytes)]
+        found = [text for text, _ in stream_lines(file, task, max_bytes=arguments.max_bytes)]
         if not found:
             raise DataError(f"{file}: expected at least one puzzle, got none")
         texts += found

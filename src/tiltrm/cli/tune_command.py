@@ -6,6 +6,7 @@ import tempfile
 from contextlib import nullcontext
 from pathlib import Path
 
+from tiltrm.cli.forecast import say_if_long
 from tiltrm.cli.progress import Bar
 from tiltrm.cli.tune_threshold import check_flags, choose_threshold
 from tiltrm.data import read
@@ -43,7 +44,7 @@ def run(arguments: argparse.Namespace) -> int:
         puzzle_id=arguments.puzzle_id,
     )  # fmt: skip
     task = task_of(model, arguments.task)
-    puzzles = read(arguments.data, task, limit=arguments.puzzles)
+    puzzles = read(arguments.data, task, limit=arguments.puzzles, max_bytes=arguments.max_bytes)
     if arguments.threshold_only:
         return choose_threshold(arguments, model, puzzles, folder)
     about = {
@@ -63,6 +64,9 @@ def run(arguments: argparse.Namespace) -> int:
                 minutes=arguments.minutes, tick=bar, data=Path(arguments.data).name,
             )  # fmt: skip
             bar.total = tuner.budget
+            work = f"{tuner.budget:,} evaluations at most"
+            advice = "--minutes or --evaluations set the budget; a killed run continues"
+            say_if_long("tune", work, tuner.expected_seconds, advice)
             if arguments.confidence_only:
                 return _calibrate(arguments, tuner, folder)
             found = tuner.run()

@@ -3,10 +3,10 @@
 import importlib
 import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
-from itertools import chain
+from itertools import chain, islice
 from pathlib import Path
 
 from torch import Tensor
@@ -23,6 +23,8 @@ HUB = {  # public datasets by their short names
     "sudoku-extreme": "sapientinc/sudoku-extreme",
     "maze-hard": "sapientinc/maze-30x30-hard-1k",
 }
+MAX_ENTRIES = 4 * 10**6  # puzzles; the largest public set has 3.8 million
+BAD_IN_A_ROW = 1000  # puzzles that cannot be read before the file is refused
 Entry = tuple[str, Tensor | PuzzleError]  # the text of a puzzle; its tokens (cell,) or its error
 
 
@@ -87,10 +89,36 @@ def read_lines(
 
     source: a Path is a file (text, or the questions of a CSV); a str is the text itself.
     """
+    return list(stream_lines(source, task, max_bytes=max_bytes))
+
+
+def stream_lines(
+    source: Path | str, task: Task | None = None, *, max_bytes: int | None = None
+) -> Iterator[Entry]:
+    """The entries of `read_lines` one by one; the text is never in memory as a whole.
+
+    DataError after MAX_ENTRIES puzzles, and after BAD_IN_A_ROW bad ones that follow each other:
+    such a file holds something else. Proved by tests/data/test_hostile_files.py.
+    """
     if isinstance(source, Path):
         with _naming(source):
-            return _entries_of_file(source, task, max_bytes)
-    return _entries_of_text(source.split("\n"), task)
+            yield from _bounded(_entries_of_file(source, task, max_bytes))
+    else:
+        yield from _bounded(_entries_of_text(source.split("\n"), task))
+
+
+def _bounded(entries: Iterable[Entry]) -> Iterator[Entry]:
+    bad = 0
+    for number, entry in enumerate(entries, 1):
+        if number > MAX_ENTRIES:
+            raise DataError(f"expected at most {MAX_ENTRIES:,} puzzles, got more; split the file")
+        bad = bad + 1 if isinstance(entry[1], PuzzleError) else 0
+        if bad == BAD_IN_A_ROW:
+            raise DataError(
+                f"expected puzzles, got {bad:,} bad ones in a row (puzzle {number}: {entry[1]}); "
+                "name another file, or its task with --task"
+            )
+        yield entry
 
 
 def _read_file(
@@ -104,23 +132,30 @@ def _read_file(
     return text_files.read_text(lines, task, limit, skip_sizes=skip_sizes)
 
 
-def _entries_of_file(path: Path, task: Task | None, max_bytes: int | None) -> list[Entry]:
+def _entries_of_file(path: Path, task: Task | None, max_bytes: int | None) -> Iterator[Entry]:
     first, lines = _open(path, max_bytes)
     if not text_files.is_csv_header(first):
-        return _entries_of_text(list(lines), task)
-    texts = [row["question"] for row in text_files.csv_rows(lines)]
+        yield from _entries_of_text(lines, task)
+        return
+    texts = (row["question"] for row in text_files.csv_rows(lines))
+    head = list(islice(texts, text_files.CHUNK))
     if task is not None:
-        guess.check_task(task, texts)
-    own = task or guess.by_texts(texts)
-    return [_try_encode(text, own) for text in texts]
+        guess.check_task(task, head)
+    own = task or guess.by_texts(head)
+    for text in chain(head, texts):
+        yield _try_encode(text, own)
 
 
-def _entries_of_text(lines: list[str], task: Task | None) -> list[Entry]:
-    own = task or guess.by_lines(lines)
-    texts = list(text_files.blocks(lines, own))
+def _entries_of_text(lines: Iterable[str], task: Task | None) -> Iterator[Entry]:
+    stream = iter(lines)
+    head = list(islice(stream, text_files.CHUNK))
+    own = task or guess.by_lines(head)
+    texts = text_files.blocks(chain(head, stream), own)
+    some = list(islice(texts, text_files.CHUNK))
     if task is not None:
-        guess.check_task(task, texts, lambda other: text_files.blocks(lines, other))
-    return [_try_encode(text, own) for text in texts]
+        guess.check_task(task, some, lambda other: text_files.blocks(head, other))
+    for text in chain(some, texts):
+        yield _try_encode(text, own)
 
 
 def _try_encode(text: str, task: Task) -> Entry:

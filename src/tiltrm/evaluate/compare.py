@@ -91,17 +91,19 @@ def sign_test(wins: int, losses: int) -> float:
 
 
 def choose_settings(
-    store: Store, sweep: Sequence[Job], path: str | Path | None = None
-) -> dict[str, Any]:
+    store: Store, sweep: Sequence[Job], path: str | Path | None = None, *,
+    puzzles: int | None = None,
+) -> dict[str, Any]:  # fmt: skip
     """The best values of the settings that vary within `sweep`, all of one method on one split.
 
     The choice and the table that it was made from are written to `path`; by default to
-    `chosen-TASK.json` in the store. Proved by tests/evaluate/test_compare.py.
+    `chosen-TASK.json` in the store. puzzles: as for `Store.read`.
+    Proved by tests/evaluate/test_compare.py.
     """
     kinds = {(job.method, job.weights, job.checksum) for job in sweep}
     if len(kinds) != 1:
         raise DataError(f"expected jobs of one method on one split, got {len(kinds)} kinds")
-    rows = summarise(store.read(sweep))
+    rows = summarise(store.read(sweep, puzzles))
     best = max(rows, key=lambda row: (row.exact.mean, -row.evaluations.mean))
     names = {n for row in rows for n, v in row.settings if v != dict(rows[0].settings).get(n)}
     chosen = {name: value for name, value in best.settings if name in names}

@@ -9,7 +9,7 @@ import torch
 from tiltrm.data import Puzzles
 from tiltrm.diagnose import diagnose
 from tiltrm.errors import CheckpointError
-from tiltrm.evaluate.job import DIAGNOSE, Job
+from tiltrm.evaluate.job import ALGORITHM, DIAGNOSE, Job
 from tiltrm.evaluate.measure import Columns
 from tiltrm.evaluate.options import PLANNED, RULES, plan_of
 from tiltrm.evaluate.peers import Case, evaluate_method
@@ -101,8 +101,8 @@ def check(job: Job, model: RecursiveModel) -> None:
 def about(device: torch.device, seconds: float) -> dict[str, Any]:
     """How a shard came about. None of it enters a table."""
     return {
-        "commit": commit(), "tiltrm": release(), "torch": torch.__version__,
-        "device": device_name(device), "seconds": seconds,
+        "commit": commit(), "tiltrm": release(), "algorithm": ALGORITHM,
+        "torch": torch.__version__, "device": device_name(device), "seconds": seconds,
     }  # fmt: skip
 
 

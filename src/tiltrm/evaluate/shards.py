@@ -36,8 +36,11 @@ KINDS = {  # kind of numpy type and dimensions of the columns that tables read
     "off": ("i", 2),
 }
 ALWAYS = ("puzzle", "exact")
-LONGEST_TEXT = 64  # characters of a text that every row may have
-MAX_NUMBERS = 2**28  # in a shard; the largest real ones have a hundredth
+LONGEST_TEXT = 64  # characters of a text in a shard of several rows
+LONGEST_FIGURES = 2**24  # characters of the one text of a diagnosis; real ones have 40,000
+MAX_TEXTS = 2**22  # texts in a shard, ten times the puzzles of the largest data set
+MAX_SIZE = 2**30  # bytes of a shard's numbers; the largest real ones have a hundredth
+SIZES = {"BOOLEAN": 1, "INT32": 4, "INT64": 8, "FLOAT": 4, "DOUBLE": 8}  # bytes of a number
 JOB, ABOUT, DIGEST, TEXTS, NULLS = "job", "about", "sha256", "texts", "nulls"  # metadata
 
 
@@ -182,7 +185,10 @@ def _from_safetensors(path: Path) -> tuple[dict[str, Any], Columns]:
         header = {name: json.loads(text) for name, text in (file.metadata() or {}).items()}
         columns: Columns = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
     for name, words in header[TEXTS].items():
-        columns[name] = np.array(words, dtype=object)[columns[name]]
+        codes = columns[name]
+        assert codes is not None
+        _require_short(name, max(map(len, words), default=0), codes.size)
+        columns[name] = np.array(words, dtype=object)[codes]
     return header, columns | dict.fromkeys(header[NULLS])
 
 
@@ -213,28 +219,55 @@ def _arrow(column: Column, rows: int) -> Any:
 def _from_parquet(path: Path) -> tuple[dict[str, Any], Columns]:
     import pyarrow.parquet as pq
 
-    _require_moderate(pq.ParquetFile(path).metadata)
-    table = pq.read_table(path, partitioning=None)
+    with pq.ParquetFile(path) as file:
+        texts = _require_moderate(file.metadata)
+    table = pq.read_table(path, partitioning=None, read_dictionary=texts)
     metadata = table.schema.metadata or {}
     header = {name: json.loads(metadata[name.encode()]) for name in (JOB, ABOUT, DIGEST)}
-    return header, {name: _numpy(table[name].combine_chunks()) for name in table.column_names}
+    return header, {name: _unpacked(name, table[name]) for name in table.column_names}
 
 
-def _require_moderate(metadata: Any) -> None:
-    """Raise DataError for a file that unpacks to more than a shard holds, before it is unpacked.
+def _require_moderate(metadata: Any) -> list[str]:
+    """Names of the text columns; DataError if the file unpacks to more than a shard holds.
 
     Repeated values are stored once, so a file of 1 MB may hold billions of numbers.
     """
-    groups = [metadata.row_group(number) for number in range(metadata.num_row_groups)]
-    columns = [group.column(number) for group in groups for number in range(group.num_columns)]
-    numbers = sum(column.num_values for column in columns)
-    texts = sum(
-        column.num_values * min(column.total_uncompressed_size, LONGEST_TEXT)
-        for column in columns
-        if column.physical_type == "BYTE_ARRAY" and column.num_values > 1
-    )
-    if max(numbers, texts // 8) > MAX_NUMBERS or metadata.num_rows > MAX_NUMBERS:
-        raise DataError(f"expected at most {MAX_NUMBERS:,} numbers, got {numbers:,}")
+    numbers, texts = 0, []
+    for group in map(metadata.row_group, range(metadata.num_row_groups)):
+        for place in range(group.num_columns):
+            column = group.column(place)
+            if column.physical_type == "BYTE_ARRAY":
+                texts.append(column.path_in_schema)
+                rows = max(1, column.num_values)
+                _require_short(texts[-1], (column.total_uncompressed_size - 1024) // rows, rows)
+            else:
+                width = SIZES.get(column.physical_type) or metadata.schema.column(place).length
+                numbers += column.num_values * width
+    if max(numbers, metadata.num_rows) > MAX_SIZE:
+        raise DataError(f"expected at most {MAX_SIZE:,} bytes of numbers, got {numbers:,}")
+    return texts
+
+
+def _require_short(name: str, length: int, rows: int) -> None:
+    """Raise DataError unless a column with texts of this length may have this many rows."""
+    most = LONGEST_FIGURES if rows == 1 else LONGEST_TEXT
+    if length > most or rows > MAX_TEXTS:
+        raise DataError(
+            f"expected at most {MAX_TEXTS:,} texts of at most {most} characters in {name}, got "
+            f"{rows:,} of up to {length:,}"
+        )
+
+
+def _unpacked(name: str, column: Any) -> Column:
+    """A column of a Parquet file; the words of a text are looked at before they are repeated."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    if pa.types.is_dictionary(column.type):
+        for chunk in column.chunks:
+            _require_short(name, pc.max(pc.utf8_length(chunk.dictionary)).as_py() or 0, len(column))
+        column = column.cast(pa.string())
+    return _numpy(column.combine_chunks())
 
 
 def _numpy(array: Any) -> Column:

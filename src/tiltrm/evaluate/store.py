@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from tiltrm.errors import DataError
-from tiltrm.evaluate.job import DIAGNOSE, Job
+from tiltrm.evaluate.job import ALGORITHM, DIAGNOSE, Job
 from tiltrm.evaluate.options import RECORDS
 from tiltrm.evaluate.shards import (
     PARQUET,
@@ -61,6 +61,7 @@ class Store:
 
     def __init__(self, folder: str | Path, tell: Callable[[str], None] = say) -> None:
         self.folder, self.tell = Path(folder), tell
+        self._told: set[tuple[str, str]] = set()
         try:
             self.folder.mkdir(parents=True, exist_ok=True)
         except OSError as error:
@@ -92,10 +93,13 @@ class Store:
         shard = Shard(job, as_columns(columns), dict(about))
         self._put(shard, PARQUET if have_pyarrow() else SAFETENSORS)
 
-    def read(self, jobs: Iterable[Job], puzzles: int | None = None) -> list[Shard]:
+    def read(
+        self, jobs: Iterable[Job], puzzles: int | Mapping[str, int] | None = None
+    ) -> list[Shard]:
         """Shards that cover these jobs, in their order, each labelled with its job.
 
-        `puzzles` is the size of their data set, if it is known; shards that lack rows are an error.
+        `puzzles` is the size of their data set, or sizes by checksum, where these are known; shards
+        that lack rows are an error.
 
         A shard may have more columns filled than its job asks for, if another run recorded more.
         """
@@ -112,7 +116,9 @@ class Store:
         self._tell_versions(found)
         return found
 
-    def _check_folds(self, shards: Iterable[Shard], puzzles: int | None) -> None:
+    def _check_folds(
+        self, shards: Iterable[Shard], puzzles: int | Mapping[str, int] | None
+    ) -> None:
         """Raise DataError if the folds of a data set cannot be of the same number of puzzles."""
         sizes: dict[tuple[str, int | None], tuple[int, ...]] = {}  # least and most puzzles
         for shard in shards:
@@ -121,8 +127,9 @@ class Store:
                 continue
             rows = len(shard["puzzle"])
             low, high = job.fold + (rows - 1) * job.folds + 1, job.fold + rows * job.folds
-            whole = (0, sys.maxsize) if puzzles is None else (puzzles, puzzles)
-            cut = tuple(min(count, job.limit or sys.maxsize) for count in whole)
+            count = puzzles.get(job.checksum) if isinstance(puzzles, Mapping) else puzzles
+            whole = (0, sys.maxsize) if count is None else (count, count)
+            cut = tuple(min(size, job.limit or sys.maxsize) for size in whole)
             least, most = sizes.get((job.checksum, job.limit), cut)
             low, high = max(low, least), min(high, most)
             if low > high:
@@ -134,15 +141,24 @@ class Store:
             sizes[job.checksum, job.limit] = low, high
 
     def _tell_versions(self, shards: Iterable[Shard]) -> None:
-        """Say which shards another version of the code computed; their keys do not tell."""
-        now = release()
-        made = Counter(str(shard.about.get("tiltrm", now)) for shard in shards)
+        """Say which shards another version of the code computed; their keys do not tell.
+
+        Each version is said once. Shards without the number of an algorithm are of the first.
+        """
+        now = release(), str(ALGORITHM)
+        made = Counter(
+            (str(shard.about.get("tiltrm", now[0])), str(shard.about.get("algorithm", 1)))
+            for shard in shards
+        )
         for version, count in made.items():
-            if version != now:
-                self.tell(
-                    f"{self.folder}: {count} of {made.total()} shards were computed by {version}, "
-                    f"not {now}; remove them to compute them again"
-                )
+            if version == now or version in self._told:
+                continue
+            self._told.add(version)
+            self.tell(
+                f"{self.folder}: {count} of {made.total()} shards were computed by {version[0]} "
+                f"with algorithm {version[1]}, not {now[0]} with {now[1]}; remove them to compute "
+                "them again"
+            )
 
     def jobs(self) -> list[Job]:
         """Every job whose shard can be read here, sorted by key."""

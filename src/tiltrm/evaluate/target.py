@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+import sys
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
@@ -37,16 +38,18 @@ class EvalTarget:
     types: Mapping[str, tuple[int, ...]] = field(default_factory=dict)  # rows, if there are several
 
 
-def eval_target(model: str, data: str, split: str, task: str | None = None) -> EvalTarget:
+def eval_target(
+    model: str, data: str, split: str, task: str | None = None, *, max_bytes: int | None = None
+) -> EvalTarget:
     """Load the model and the data set, and compute their fingerprints.
 
     model: bundled name, folder or checkpoint. data: as for `tiltrm.data.read`. If it has no
     answers, a valid answer counts as right; puzzles of a size that the task lacks are left out.
-    split: what to call these puzzles. task: the model's own if None.
+    split: what to call these puzzles. task: the model's own if None. max_bytes: as for `read`.
     """
     loaded = load(model)
     own = task_of(loaded, task)
-    puzzles = read(data, own, skip_sizes=True)
+    puzzles = read(data, own, max_bytes=max_bytes, skip_sizes=True)
     if not len(puzzles):
         raise DataError(f"{data}: expected at least one puzzle, got none")
     if isinstance(own, Maze) or not has_rules(own):
@@ -94,8 +97,11 @@ def fingerprint(model: Model, task: str = "") -> str:
 
 
 def read_for(job: Job) -> Puzzles:
-    """The job's data set; DataError if its content is not that of the job."""
-    puzzles = read(job.data, by_name(job.task), skip_sizes=True)
+    """The job's data set; DataError if its content is not that of the job.
+
+    `eval_target` has read the file within its limit, so there is none here.
+    """
+    puzzles = read(job.data, by_name(job.task), max_bytes=sys.maxsize, skip_sizes=True)
     if checksum(puzzles) != job.checksum:
         raise DataError(
             f"{job.data}: expected puzzles with SHA-256 {job.checksum[:HEX]}..., got others; give "

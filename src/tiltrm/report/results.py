@@ -51,7 +51,12 @@ class StoredResults:
 
     def read(self, jobs: Sequence[Job]) -> list[Shard]:
         """The shards of these jobs."""
-        return self.store.read(jobs)
+        return self.store.read(jobs, self.puzzles)
+
+    @property
+    def puzzles(self) -> dict[str, int]:
+        """The number of puzzles of each data set, by checksum."""
+        return {target.checksum: target.puzzles for target in self.targets.values()}
 
     def rows(self, jobs: Sequence[Job]) -> list[Row]:
         """One row for each setting, in the order of the jobs, on whole splits only."""

@@ -1,6 +1,6 @@
 """Logs of the server: a JSON object a line, with the number of the request that it is about.
 
-Proved by tests/serve/test_logs.py.
+Proved by tests/serve/test_server_abuse.py.
 """
 
 import json

@@ -1,7 +1,7 @@
 """solve: every method behind one call, for tokens and texts."""
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from os import PathLike
 from typing import Any
@@ -20,9 +20,11 @@ from tiltrm.solving.methods import adaptive_plan, build_search, task_of
 from tiltrm.solving.risk import Rung, check_risk, rung_for
 from tiltrm.solving.solution import PuzzleRecord, Solution, puzzle_record
 from tiltrm.tasks import Task
+from tiltrm.tasks.grid import BLANK
 from tiltrm.tasks.published import address_of, type_of
 
-MOST_COUNTED = 64  # puzzles in a batch whose solutions are counted, 0.03 s each for a Sudoku
+COUNTING = 2.0  # seconds for counting the solutions of a batch, 0.02 s each for a Sudoku
+COUNTING_SHARE = 0.25  # of the time of the search, for those that were not counted before it
 
 
 def solve(
@@ -76,17 +78,21 @@ def solve_texts(
     own = task_of(model, task)
     above = None if risk is None else risk_rung(model, own, risk, **settings).above
     records, tokens = read_texts(own, texts)
-    counts = dict(zip(tokens, count_all(own, list(tokens.values())), strict=True))
+    counts = _count(own, tokens, COUNTING)
     for place in [place for place, count in counts.items() if count == 0]:
         records[place] = unsolvable(own, tokens.pop(place))
     if tokens:
         begun = time.perf_counter()
         batch = torch.stack(list(tokens.values()))
         solution = solve(model, batch, task=own, **settings)
-        rate = (time.perf_counter() - begun) / int(solution.evaluations.sum())
+        took = time.perf_counter() - begun
+        rate = took / int(solution.evaluations.sum())
+        rest = {place: puzzle for place, puzzle in tokens.items() if place not in counts}
+        counts |= _count(own, rest, COUNTING_SHARE * took)
         for row, place in enumerate(tokens):
             record = puzzle_record(own, batch[row], solution, row, rate, abstain, above)
-            records[place] = replace(record, solutions=counts[place])
+            counted = replace(record, solutions=counts.get(place))
+            records[place] = unsolvable(own, batch[row]) if counted.solutions == 0 else counted
     return [found for found in records if found is not None]
 
 
@@ -130,14 +136,31 @@ def risk_rung(
 
 
 def count_all(task: Task, puzzles: Sequence[Tensor]) -> list[int | None]:
-    """Solutions of every puzzle, 2 for several; None where nobody can count them cheaply.
+    """Solutions of every puzzle, 2 for several; None where that is not known after COUNTING s."""
+    counts = _count(task, dict(enumerate(puzzles)), COUNTING)
+    return [counts.get(place) for place in range(len(puzzles))]
 
-    `count_solutions(puzzle)` is an optional method of a task. Of many puzzles none is counted.
+
+def _count(task: Task, puzzles: Mapping[int, Tensor], seconds: float) -> dict[int, int | None]:
+    """Solutions of the puzzles by place, 2 for several; None where that is not cheap to tell.
+
+    `count_solutions(puzzle)` is an optional method of a task. Puzzles with few clues come first,
+    since they are the likeliest to have several solutions; after `seconds` no other is begun.
+    Proved by tests/solving/test_call.py::test_several_solutions_are_told_in_any_batch.
     """
     count: Callable[[Tensor], int | None] | None = getattr(task, "count_solutions", None)
-    if count is None or len(puzzles) > MOST_COUNTED:
-        return [None] * len(puzzles)
-    return [count(puzzle) for puzzle in puzzles]
+    found: dict[int, int | None] = {}
+    end = time.perf_counter() + seconds
+    for place in sorted(puzzles, key=lambda place: _clues(puzzles[place])):
+        if count is None or time.perf_counter() > end:
+            break
+        found[place] = count(puzzles[place])
+    return found
+
+
+def _clues(puzzle: Tensor) -> int:
+    """Cells that are not blank."""
+    return int((puzzle != BLANK).sum())
 
 
 def check_abstain(abstain: float | None) -> None:

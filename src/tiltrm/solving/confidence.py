@@ -47,16 +47,28 @@ class StopFeatures(NamedTuple):
         )  # fmt: skip
 
     def own(self) -> Tensor:
-        """The confidence without a calibration: (puzzle,).
+        """The confidence of the stopping rule itself, which a calibration replaces: (puzzle,).
 
         A vote of an undecided cloud is no judge, so its answer is trusted no more than the halting
         head trusts it.
         """
-        undecided = torch.tensor(
-            [name in NOT_DECIDED for name in self.decided_by], dtype=torch.bool
-        )
+        return self._capped(NOT_DECIDED)
+
+    def uncalibrated(self) -> Tensor:
+        """The confidence where there is no calibration: (puzzle,).
+
+        A share of particles is no probability: agreement reaches 1.0 where the halting head never
+        exceeds .985 (mazes). So an agreed answer, too, is trusted no more than the halting head
+        trusts it, and a limit on the confidence withholds the less trusted answers first.
+        Proved by tests/solving/test_confidence.py::test_agreement_claims_no_more_than_halting.
+        """
+        return self._capped((*NOT_DECIDED, "agreement"))
+
+    def _capped(self, rules: Sequence[str]) -> Tensor:
+        """The rule's confidence, after these rules at most the halt probability; 0 if invalid."""
+        rows = torch.tensor([name in rules for name in self.decided_by], dtype=torch.bool)
         capped = torch.minimum(self.confidence.double(), self.halt_probability.double())
-        found = torch.where(undecided, capped, self.confidence.double())
+        found = torch.where(rows, capped, self.confidence.double())
         return found.masked_fill(~self.valid, 0.0)
 
     def trust(self) -> Tensor:
@@ -226,7 +238,7 @@ def stated_confidence(
     With other settings, no more than the calibration says, nor than the stopping rule says.
     """
     if calibration is None:
-        return features.own()
+        return features.uncalibrated()
     found = calibration.confidence(features)
     return found if same else torch.minimum(found, features.own())
 

@@ -44,6 +44,10 @@ JUDGES = (LABELS, RULES, AGREEMENT)
 FEWEST = 40  # puzzles; half of them choose, half of them check
 PART_SECONDS = 20.0
 TIMED = 0.3  # seconds that a run takes to say how fast the model is
+CHECKED = {  # columns of a real run, with their kinds of numpy types
+    "decided_by": "U", "confidence": "f", "halt_probability": "f", "outer_steps": "i",
+    "evaluations": "i", "valid": "b", "right": "b", "answer": "i",
+}  # fmt: skip
 
 Tick = Callable[[float], None]  # evaluations spent so far
 
@@ -115,6 +119,7 @@ class Tuner:
             else store.once("budget", lambda: speed * 60.0 * (minutes or 10.0))
         )  # fmt: skip
         self.part_size = max(1.0, speed * PART_SECONDS)  # evaluations
+        self.expected_seconds = self.budget / speed
         everyone = torch.arange(len(puzzles))
         self.choosing, self.checking = everyone[::2], everyone[1::2]
         least = FEWEST / 2 * QUIET * self.per_step / SHARES["quiet"]
@@ -193,7 +198,8 @@ class Tuner:
                 break
             for name, plan in plans.items():
                 made = self.store.part(
-                    f"check-{name}-{first}-{_key(plan)}", lambda p=plan, r=rows: self._solve(p, r)  # type: ignore[misc]
+                    f"check-{name}-{first}-{_key(plan)}", lambda p=plan, r=rows: self._solve(p, r),  # type: ignore[misc]
+                    shape=(len(rows),), kinds=CHECKED,
                 )  # fmt: skip
                 if self.recorder.judge == AGREEMENT:
                     noise = next(iter(plans.values())).plan.noise

@@ -34,6 +34,8 @@ BEGINS = (0, *(BLOCK << n for n in range((MOST // BLOCK).bit_length() - 1)))  # 
 ENOUGH = 4  # successes after which a puzzle needs no more trajectories
 SHARES = {"quiet": 0.15, "probe": 0.15, "long": 0.3}  # of the budget; the rest checks plans
 
+RECORDED = {"logits": "f", "answers": "i", "valid": "b", "right": "b"}  # of a TrajectoryRecord
+
 Spend = Callable[[int], None]  # called with the evaluations of each part
 
 
@@ -180,7 +182,8 @@ class Recorder:
                 noise=noise, symmetric=symmetric, seed=self.seed,
             )._asdict()  # fmt: skip
 
-        return TrajectoryRecord(**self.store.part(name, make))
+        shape = (len(rows), len(which), steps)
+        return TrajectoryRecord(**self.store.part(name, make, shape=shape, kinds=RECORDED))
 
     def agreed(self, name: str, rows: Tensor, noise: float) -> Array:
         """The answers on which noisy trajectories agree, as numbers: (puzzle,)."""

@@ -6,10 +6,11 @@ than a minute. Proved by tests/solving/test_tune.py.
 
 import hashlib
 import json
-from collections.abc import Callable, Mapping
+import math
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
-from zipfile import BadZipFile
+from typing import Any, BinaryIO
+from zipfile import ZipFile
 
 import numpy as np
 
@@ -17,6 +18,7 @@ from tiltrm.errors import CheckpointError, DataError
 from tiltrm.folders import replacing_file, write_whole
 
 ABOUT = "about.json"
+WIDEST = 256  # bytes of one element: the name of a stopping rule
 Arrays = dict[str, np.ndarray[Any, Any]]
 
 
@@ -38,31 +40,47 @@ class PartStore:
                 write_whole(owner, json.dumps({"weights": weights}))
             self.folder = folder / _name(about)
             self.folder.mkdir(exist_ok=True)
-        except (OSError, ValueError) as error:
+        except (OSError, ValueError, RecursionError) as error:
             raise DataError(
                 f"{folder}: expected a folder for recordings, got: {error}; name another with "
                 "--store"
             ) from error
 
-    def once(self, name: str, make: Callable[[], Any]) -> Any:
-        """A small value that is made once and then kept: a budget, the size of a part."""
+    def once(self, name: str, make: Callable[[], float]) -> float:
+        """A number above 0 that is made once and then kept: a budget, the size of a part."""
         path = self.folder / f"{name}.json"
         try:
-            return json.loads(path.read_text())
-        except (OSError, ValueError):  # not there yet, or damaged
+            return _positive(json.loads(path.read_text()))
+        except (OSError, ValueError, RecursionError):  # not there yet, or damaged
             made = make()
             write_whole(path, json.dumps(made))
             return made
 
-    def part(self, name: str, make: Callable[[], Arrays]) -> Arrays:
-        """The arrays of this name; made and written where they are not there yet."""
+    def part(
+        self,
+        name: str,
+        make: Callable[[], Arrays],
+        *,
+        shape: Sequence[int],
+        kinds: Mapping[str, str],
+    ) -> Arrays:
+        """The arrays of this name; made and written where they are not there yet, or damaged.
+
+        shape: of every array. kinds: the kind of numpy type of each array, by name. Nothing is
+        unpacked that has another. Proved by tests/solving/test_tune_store.py.
+        """
         path = self.folder / f"{name}.npz"
         if path.is_file():
             try:
-                with path.open("rb") as file, np.load(file, allow_pickle=False) as stored:
-                    return {key: stored[key] for key in stored.files}
-            except (OSError, ValueError, EOFError, KeyError, BadZipFile):
-                path.unlink()  # damaged: made again
+                with path.open("rb") as file:
+                    _check_headers(file, tuple(shape), kinds)
+                    file.seek(0)
+                    with np.load(file, allow_pickle=False) as stored:
+                        return {key: stored[key] for key in kinds}
+            except MemoryError:
+                raise
+            except Exception:  # a damaged file may raise anything in its reader
+                path.unlink()
         made = make()
         with replacing_file(path) as draft, draft.open("wb") as target:
             np.savez_compressed(target, **made)  # type: ignore[arg-type]
@@ -71,6 +89,26 @@ class PartStore:
     def has(self, name: str) -> bool:
         """Whether a part is there."""
         return (self.folder / f"{name}.npz").is_file()
+
+
+def _positive(value: object) -> float:
+    """Raise ValueError unless it is a number above 0."""
+    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value < math.inf:
+        raise ValueError(f"expected a number above 0, got {value!r:.40}")
+    return value
+
+
+def _check_headers(file: BinaryIO, shape: tuple[int, ...], kinds: Mapping[str, str]) -> None:
+    """Raise ValueError unless the arrays in an NPZ file have these shapes and kinds."""
+    with ZipFile(file) as stored:
+        for name, kind in kinds.items():
+            with stored.open(f"{name}.npy") as member:
+                if np.lib.format.read_magic(member) != (1, 0):  # type: ignore[no-untyped-call]
+                    raise ValueError(f"expected version 1.0 of the NPY format in {name}")
+                header = np.lib.format.read_array_header_1_0(member)  # type: ignore[no-untyped-call]
+            found, _, dtype = header
+            if found != shape or dtype.kind != kind or dtype.itemsize > WIDEST:
+                raise ValueError(f"expected {kind} {shape} in {name}, got {dtype} {found}")
 
 
 def _name(about: Mapping[str, Any]) -> str:

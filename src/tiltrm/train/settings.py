@@ -223,7 +223,7 @@ def load_preset(task: str, name: str) -> TrainSettings:
     """
     try:
         values = {"task": task} | tomllib.loads(_preset_text(task, name))
-    except tomllib.TOMLDecodeError as error:
+    except (tomllib.TOMLDecodeError, RecursionError) as error:
         raise SettingsError(f"preset {name} is not valid TOML: {error}") from None
     model, grid = values.get("model", {}), by_name(str(values["task"]))
     if isinstance(model, dict):

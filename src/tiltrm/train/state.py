@@ -8,7 +8,9 @@ Proved by tests/train/test_resume.py.
 """
 
 import json
+import math
 import shutil
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -109,6 +111,18 @@ def restore(saved: Path, train_state: TrainState) -> dict[str, Any]:
             "resume with the settings it was made with"
         ) from None
     return meta
+
+
+def require_meta(meta: Mapping[str, Any], saved: Path) -> None:
+    """Raise DataError unless a meta record has the counters and settings of a run."""
+    numbers = [meta.get("step"), meta.get("seconds"), meta.get("best"), meta.get("aside", 0.0),
+               meta.get("closing", 0.0)]  # fmt: skip
+    counted = all(isinstance(n, int | float) and math.isfinite(n) for n in numbers)
+    if not (counted and isinstance(meta["step"], int) and isinstance(meta.get("settings"), dict)):
+        raise DataError(
+            f"the training state {saved} cannot be read: its counters or settings are damaged; "
+            "begin a new run in another folder"
+        )
 
 
 def quantise(tensor: Tensor) -> tuple[Tensor, Tensor]:

@@ -69,6 +69,7 @@ class Trainer:
         if saved is None:
             return False
         meta = state.restore(saved, self.learner.state)
+        state.require_meta(meta, saved)
         self.resumed = True
         self.clock.restore(meta)
         # After a kill between an evaluation and the next save, the log and `best/` are newer than

@@ -89,13 +89,14 @@ def write(
     """Continue a file until it holds `count` puzzles; returns how many were left out.
 
     kinds: the types, in turn. first: the first seed. progress: called with the puzzles in the file
-    after each of them.
+    at the beginning and after each of them.
     """
     cp_model()  # SettingsError where OR-Tools is missing, before there is a file
     taken = set().union(*(forms(other) for other in without))
     done, seed = _continue(path, first, kinds)
     taken |= forms(path) if done else set()
     left_out = 0
+    progress(done)
     with path.open("a", newline="", encoding="utf-8") as file:
         writer = csv.writer(file)
         if not done:
