@@ -9,6 +9,7 @@ import torch
 
 from tiltrm.errors import SettingsError
 from tiltrm.folders import LOCK, locked
+from tiltrm.train import trainer
 from tiltrm.train.trainer import require_fitting
 
 from . import toys
@@ -60,3 +61,12 @@ def test_what_cannot_fit_is_refused_beforehand(changes: dict[str, object]) -> No
     with pytest.raises(SettingsError, match=r"must fit in .* GB of memory"):
         require_fitting(toys.settings(**changes), 1, torch.device("cpu"))
     require_fitting(toys.settings(), 1, torch.device("cpu"))
+
+
+def test_carry_and_activations_are_counted(monkeypatch: pytest.MonkeyPatch) -> None:
+    """4,480 bytes a row: 4 states of 17 x 16 numbers, and 2 x 16 token ids."""
+    monkeypatch.setattr(trainer, "total_memory", lambda: 2_000_000)
+    require_fitting(toys.settings(batch=440), 1, torch.device("cpu"))
+    require_fitting(toys.settings(batch=880), 2, torch.device("cpu"))
+    with pytest.raises(SettingsError, match="a batch of 450 must fit"):
+        require_fitting(toys.settings(batch=450), 1, torch.device("cpu"))

@@ -233,15 +233,19 @@ class Trainer:
 def require_fitting(settings: TrainSettings, processes: int, device: torch.device) -> None:
     """Raise SettingsError for a model or a batch that the whole memory of the device cannot hold.
 
-    Counted are weights, gradients, two moments and the average in float32, and the carry; a step
-    needs several times more. Linux grants memory that it lacks, and kills the process later.
+    Counted are weights, gradients, two moments and the average in float32, and for each row of the
+    batch the puzzle with its answer, both halves of the carry, and one activation a layer for each
+    inner step and the answer's, which is less than a step needs. Linux grants memory that it
+    lacks, and kills the process later. Proved by tests/train/test_lock.py.
     """
     with torch.device("meta"):
         numbers = sum(weight.numel() for weight in TRM(settings.model).parameters())
     weights = 5 * 4 * numbers
     rows = settings.batch // processes
-    per_row = settings.model.positions * settings.model.width * 4 + settings.model.cells * 4
-    cuda = device.type == "cuda"
+    model, cuda = settings.model, device.type == "cuda"
+    states = 2 + model.layers * (model.inner_steps + 1)
+    size = 2 if cuda else 4  # bytes of an activation: bfloat16 on CUDA
+    per_row = states * model.positions * model.width * size + 2 * model.cells * 4
     memory = torch.cuda.mem_get_info(device)[1] if cuda else total_memory()
     for what, needed in ((f"a model of {numbers:,} weights", weights),
                          (f"a batch of {settings.batch:,}", rows * per_row)):  # fmt: skip
