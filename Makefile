@@ -27,7 +27,7 @@ check: $(VENV)/dev
 fuzz: $(VENV)/dev
 	FUZZ_EXAMPLES=$${FUZZ_EXAMPLES:-4000} $(VENV)/bin/python -m pytest tests/fuzz -n 2
 
-# kill -9 over train, evaluate, tune and the server: nothing is lost, and results are the same.
+# kill -9 over train, evaluate, tune, solve --html and the server: nothing is lost, and results are the same.
 kill: $(VENV)/dev
 	$(VENV)/bin/python -m benchmarks.kill --trials 50
 

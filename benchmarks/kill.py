@@ -1,16 +1,18 @@
-"""kill -9 again and again: what train, evaluate, tune and the server leave behind is whole.
+"""kill -9 again and again: train, evaluate, tune, replays and the server leave whole files behind.
 
 `python -m benchmarks.kill --trials 50` kills training runs at random moments and starts each again
 with the same command until it is done, run after run, until so many kills are reached, and compares
 the weights with those of a run that nobody killed. The same for evaluations and their tables, and
-for tuning runs and their results. Then it kills `tiltrm serve` under load so many times and starts
-it again, and compares every answer and every file of the model.
+for tuning runs and their results. It kills `tiltrm solve --html FILE` over a page that exists: the
+page must be the old one or the new one afterwards, whole. Then it kills `tiltrm serve` under load
+so many times and starts it again, and compares every answer and every file of the model.
 """
 
 import argparse
 import hashlib
 import json
 import random
+import re
 import subprocess
 import sys
 import tempfile
@@ -123,6 +125,40 @@ def kill_tune(trials: int, folder: Path) -> bool:
     return wrong == 0
 
 
+def kill_html(trials: int, folder: Path) -> bool:
+    """Whether a page is always the old one or the new one, whole; prints the counts."""
+    model = save(small_model(), folder / "drawn", dtype=None)
+    text = SUDOKU.decode(SUDOKU.generate(0)[0])
+    page, chance = folder / "page.html", random.Random(3)
+    words = [sys.executable, "-m", "tiltrm", "solve", text, "--model", str(model), "--device",
+             "cpu", "--outer-steps", "8", "--html", str(page)]  # fmt: skip
+
+    def drawn(seed: int) -> tuple[float, bytes]:
+        """The seconds that a run takes, and its page."""
+        begun = time.perf_counter()
+        subprocess.run([*words, "--seed", str(seed)], capture_output=True, check=False)
+        return time.perf_counter() - begun, page.read_bytes()
+
+    def without_times(content: bytes) -> bytes:
+        return re.sub(rb'"seconds": ?[0-9.e+-]+', b'"seconds":0', content)
+
+    (_, old), (took, new) = drawn(0), drawn(1)
+    whole = {without_times(old): "old", without_times(new): "new"}
+    found = dict.fromkeys(("old", "new", "damaged"), 0)
+    for _ in range(trials):
+        page.write_bytes(old)
+        process = subprocess.Popen(
+            [*words, "--seed", "1"], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+        )  # fmt: skip
+        time.sleep(took * chance.uniform(0.5, 1.1))  # the first half imports torch
+        process.kill()
+        process.wait()
+        found[whole.get(without_times(page.read_bytes()), "damaged")] += 1
+    print(f"solve --html           {trials} kills, the page is the old one {found['old']} times, "
+          f"the new one {found['new']} times, damaged {found['damaged']} times")  # fmt: skip
+    return found["damaged"] == 0
+
+
 def digest(folder: Path) -> str:
     """A checksum of all files of a folder."""
     files = sorted(path for path in folder.rglob("*") if path.is_file())
@@ -167,12 +203,12 @@ def kill_serve(trials: int, folder: Path) -> bool:
 
 
 def main() -> int:
-    """Run all four; 0 where everything holds."""
+    """Run all five; 0 where everything holds."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--trials", type=int, default=50, metavar="N", help="kills of each")
     trials = parser.parse_args().trials
     with tempfile.TemporaryDirectory() as name:
-        kinds = (kill_train, kill_evaluate, kill_tune, kill_serve)
+        kinds = (kill_train, kill_evaluate, kill_tune, kill_html, kill_serve)
         fine = [kill(trials, Path(name)) for kill in kinds]
     print("all holds" if all(fine) else "something does not hold")
     return 0 if all(fine) else 1
