@@ -9,12 +9,22 @@ import pytest
 from tiltrm.cli import main
 from tiltrm.model import save
 from tiltrm.model.trm import TRM
+from tiltrm.tasks import Sudoku
 
 
 @pytest.fixture(scope="session")
 def folder(toy: TRM, tmp_path_factory: pytest.TempPathFactory) -> str:
     """The toy model as a native folder."""
     return str(save(toy, tmp_path_factory.mktemp("models") / "toy", dtype=None))
+
+
+@pytest.fixture
+def csv(tmp_path: Path) -> Path:
+    """A file of 120 puzzles of 4 x 4 cells with their answers."""
+    task, path = Sudoku(2), tmp_path / "puzzles.csv"
+    rows = (tuple(map(task.decode, task.generate(seed))) for seed in range(120))
+    path.write_text("question,answer\n" + "".join(f"{q},{a}\n" for q, a in rows))
+    return path
 
 
 class Terminal(io.StringIO):

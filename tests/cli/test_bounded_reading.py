@@ -57,13 +57,15 @@ def test_a_bomb_of_numbers_is_refused_in_little_memory(
 
 @pytest.mark.parametrize("command", sorted(READERS))
 def test_every_command_that_reads_puzzles_has_a_limit(
-    command: str, folder: str, tmp_path: Path, tiltrm: Run, monkeypatch: pytest.MonkeyPatch
+    command: str,
+    folder: str,
+    csv: Path,
+    tmp_path: Path,
+    tiltrm: Run,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    path = tmp_path / "puzzles.csv"
-    rows = (tuple(map(TASK.decode, TASK.generate(seed))) for seed in range(12))
-    path.write_text("question,answer\n" + "".join(f"{q},{a}\n" for q, a in rows))
-    code, _, err = tiltrm(*words_of(command, folder), path, "--max-bytes", "200")
+    code, _, err = tiltrm(*words_of(command, folder), csv, "--max-bytes", "200")
     assert code == 2
     assert "expected at most 200 bytes of text, got more" in err
     assert "--max-bytes" in err

@@ -13,10 +13,8 @@ from tests.solving.test_tune import tuner
 
 from tiltrm.model import load
 from tiltrm.solving.tune import Tuner
-from tiltrm.tasks import Sudoku
 
 Run = Callable[..., tuple[int, str, str]]
-TASK = Sudoku(2)
 LEEWAY = 60.0  # seconds that a run may take beyond its minutes, on a busy machine
 pytestmark = pytest.mark.usefixtures("one_thread")
 
@@ -34,14 +32,6 @@ def failing() -> float:
 CLOCKS = {"right": time.time, "ahead": jumping(1e9), "behind": jumping(-1e9), "failing": failing}
 
 
-@pytest.fixture
-def data(tmp_path: Path) -> Path:
-    path = tmp_path / "puzzles.csv"
-    rows = (tuple(map(TASK.decode, TASK.generate(seed))) for seed in range(60))
-    path.write_text("question,answer\n" + "".join(f"{q},{a}\n" for q, a in rows))
-    return path
-
-
 def with_clock(monkeypatch: pytest.MonkeyPatch, clock: str, work: Callable[[], Any]) -> Any:
     """The outcome of work under this clock; AssertionError if it takes long."""
     begun = time.monotonic()
@@ -53,12 +43,12 @@ def with_clock(monkeypatch: pytest.MonkeyPatch, clock: str, work: Callable[[], A
 
 
 def test_train_by_steps_gives_the_same_weights(
-    tiltrm: Run, data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tiltrm: Run, csv: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     found = {}
     for clock in CLOCKS:
         out = tmp_path / clock
-        words = ("train", "--task", "sudoku4", "--preset", "toy", "--data", data, "--out", out,
+        words = ("train", "--task", "sudoku4", "--preset", "toy", "--data", csv, "--out", out,
                  "--set", "model.width=16", "--set", "batch=4", "--device", "cpu", "--steps", "6",
                  "--set", "save_every=0.0", "--set", "restart_every=2")  # fmt: skip
         code, _, err = with_clock(monkeypatch, clock, lambda words=words: tiltrm(*words))
@@ -70,10 +60,10 @@ def test_train_by_steps_gives_the_same_weights(
 
 @pytest.mark.parametrize("clock", CLOCKS)
 def test_train_by_minutes_ends_in_time(
-    tiltrm: Run, data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, clock: str
+    tiltrm: Run, csv: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, clock: str
 ) -> None:
     """Neither at once nor never: it spends about the second that it was given."""
-    words = ("train", "--task", "sudoku4", "--preset", "toy", "--data", data, "--out",
+    words = ("train", "--task", "sudoku4", "--preset", "toy", "--data", csv, "--out",
              tmp_path / "run", "--set", "model.width=16", "--set", "batch=4", "--device", "cpu",
              "--minutes", "0.017", "--json")  # fmt: skip
     code, out, err = with_clock(monkeypatch, clock, lambda: tiltrm(*words))

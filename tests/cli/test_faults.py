@@ -39,15 +39,6 @@ def full_disk(size: int) -> Iterator[None]:
 
 
 @pytest.fixture
-def csv(tmp_path: Path) -> Path:
-    path = tmp_path / "puzzles.csv"
-    rows = (tuple(map(TASK.decode, TASK.generate(seed))) for seed in range(120))
-    text = "question,answer\n" + "".join(f"{q},{a}\n" for q, a in rows)
-    path.write_text(text)
-    return path
-
-
-@pytest.fixture
 def own(toy: TRM, tmp_path: Path) -> Path:
     """A native folder that a command may change."""
     return save(toy, tmp_path / "model", dtype=None)

@@ -9,19 +9,9 @@ import pytest
 
 from tiltrm.cli import forecast
 from tiltrm.cli.main import COMMANDS
-from tiltrm.tasks import Sudoku
 
 Run = Callable[..., tuple[int, str, str]]
-TASK = Sudoku(2)
 QUICK = ["--particles", "3", "--outer-steps", "2", "--puzzles", "2"]
-
-
-@pytest.fixture
-def csv(tmp_path: Path) -> Path:
-    path = tmp_path / "puzzles.csv"
-    rows = (tuple(map(TASK.decode, TASK.generate(seed))) for seed in range(120))
-    path.write_text("question,answer\n" + "".join(f"{q},{a}\n" for q, a in rows))
-    return path
 
 
 @pytest.fixture

@@ -7,10 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tiltrm.tasks import Sudoku
-
 Run = Callable[..., tuple[int, str, str]]
-TASK = Sudoku(2)
 COMMANDS = {
     "solve": ["--model", "MODEL", "--file", "CSV", "--outer-steps", "2"],
     "data": ["CSV"],
@@ -44,11 +41,10 @@ def no_network(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.usefixtures("no_network", "one_thread")
 @pytest.mark.parametrize("name", COMMANDS)
-def test_a_command_needs_no_network(tiltrm: Run, folder: str, tmp_path: Path, name: str) -> None:
-    path = tmp_path / "puzzles.csv"
-    rows = (tuple(map(TASK.decode, TASK.generate(seed))) for seed in range(120))
-    path.write_text("question,answer\n" + "".join(f"{q},{a}\n" for q, a in rows))
-    places = {"MODEL": folder, "CSV": str(path), "NEW": str(tmp_path / "new")}
+def test_a_command_needs_no_network(
+    tiltrm: Run, folder: str, csv: Path, tmp_path: Path, name: str
+) -> None:
+    places = {"MODEL": folder, "CSV": str(csv), "NEW": str(tmp_path / "new")}
     code, _, err = tiltrm(name.split()[0], *(places.get(word, word) for word in COMMANDS[name]))
     assert code in (0, 1) or REFUSED in err, err
 
