@@ -168,7 +168,7 @@ def test_a_tuned_plan_and_a_calibration_are_the_models(calm: TRM) -> None:
     ("confidence", "halt", "steps"), [(0.2, 0.9, 1), (1.0, 1.0, 5), (0.0, 0.0, 90), (0.7, 0.4, 7)]
 )
 @pytest.mark.parametrize("decided_by", ["halting", "agreement", "budget"])
-def test_the_calibrated_confidence_is_the_librarys(
+def test_the_stated_confidence_is_the_librarys(
     decided_by: str, confidence: float, halt: float, steps: int
 ) -> None:
     model = random_model("sudoku4", cells=16, vocabulary=6, width=32)
@@ -183,8 +183,11 @@ def test_the_calibrated_confidence_is_the_librarys(
             "valid": True}  # fmt: skip
     known = describe(model, "toy", FOUR)
     jobs = [{"known": known, "settings": own, "stop": stop} for own in ({}, {"noise": 0.7})]
-    for own, same in zip(node({"stated": jobs})["stated"], (True, False), strict=True):
-        wanted = float(stated_confidence(calibration, features, same=same))
+    model.calibration = None
+    jobs.append({"known": describe(model, "toy", FOUR), "settings": {}, "stop": stop})
+    cases = ((calibration, True), (calibration, False), (None, True))
+    for own, (known_curves, same) in zip(node({"stated": jobs})["stated"], cases, strict=True):
+        wanted = float(stated_confidence(known_curves, features, same=same))
         assert own == pytest.approx(wanted, abs=1e-7)
 
 

@@ -11,8 +11,9 @@ const fround = Math.fround;
 export function statedConfidence({ fixed, calibration, settings }, stop) {
   if (!stop.valid) return 0;
   if (fixed) return stop.confidence;
-  const own = stop.decidedBy === "budget" ? Math.min(stop.confidence, stop.halt) : stop.confidence;
-  if (!calibration) return own;
+  const halting = Math.min(stop.confidence, stop.halt);
+  const own = stop.decidedBy === "budget" ? halting : stop.confidence;
+  if (!calibration) return stop.decidedBy === "agreement" ? halting : own;
   const curve = calibration.curves[stop.decidedBy];
   const found = curve ? shareOf(curve, stop) : Math.min(own, UNSEEN);
   return sameSettings(calibration.settings, settings) ? found : Math.min(found, own);
