@@ -44,4 +44,4 @@ def test_a_site_has_the_bundled_models_whose_rules_it_knows(
         task=None, model=None, out=tmp_path / "site", precision="float16", runtime=None, json=True
     )
     assert site_command.run(arguments) == 0
-    assert written == ["sudoku-extreme", "maze-hard"]
+    assert written == ["sudoku-extreme", "maze-hard", "pencil"]

@@ -6,8 +6,8 @@ from typing import Any
 
 import torch
 
+from tiltrm.cli import forecast
 from tiltrm.cli.flags import given_settings
-from tiltrm.cli.forecast import CERTAINLY_SHORT, PROBED, say_if_long, seconds_per_evaluation
 from tiltrm.model.base import evaluations_per_step
 from tiltrm.model.build import Model
 from tiltrm.settings import METHODS, TABLE, check_settings
@@ -43,9 +43,9 @@ def say_if_search_is_long(
     search = build_search(model, task, **{n: v for n, v in settings.items() if n in OF_SEARCH})
     steps = sum(stage.particles * stage.outer_steps for stage in search.plan.stages)
     most = puzzles * steps * evaluations_per_step(model)
-    if most < CERTAINLY_SHORT:
+    if most < forecast.CERTAINLY_SHORT:
         return
-    sample = torch.zeros(min(puzzles, PROBED), task.cells, dtype=torch.uint8)
-    seconds = min(most * seconds_per_evaluation(model, sample), puzzles * search.seconds)
+    sample = torch.zeros(min(puzzles, forecast.PROBED), task.cells, dtype=torch.uint8)
+    seconds = min(most * forecast.seconds_per_evaluation(model, sample), puzzles * search.seconds)
     advice = "" if "seconds" in settings else "--seconds T limits each puzzle"
-    say_if_long("solve", f"{most:,} evaluations at most", seconds, advice)
+    forecast.say_if_long("solve", f"{most:,} evaluations at most", seconds, advice)

@@ -5,8 +5,8 @@ import json
 from pathlib import Path
 
 from tiltrm.checks import require_whole
+from tiltrm.cli import forecast
 from tiltrm.cli.flags import THRESHOLD_STEPS
-from tiltrm.cli.forecast import CERTAINLY_SHORT, say_if_long, seconds_per_evaluation
 from tiltrm.cli.progress import Bar
 from tiltrm.data import Puzzles
 from tiltrm.errors import DataError, SettingsError
@@ -49,9 +49,9 @@ def choose_threshold(
     given = THRESHOLD_STEPS if arguments.outer_steps is None else arguments.outer_steps
     steps = require_whole("outer_steps", given, 1)
     evaluations = len(puzzles) * steps * evaluations_per_step(model)
-    if evaluations > CERTAINLY_SHORT:
-        seconds = evaluations * seconds_per_evaluation(model, puzzles.questions)
-        say_if_long("tune", f"{evaluations:,} evaluations", seconds)
+    if evaluations > forecast.CERTAINLY_SHORT:
+        seconds = evaluations * forecast.seconds_per_evaluation(model, puzzles.questions)
+        forecast.say_if_long("tune", f"{evaluations:,} evaluations", seconds)
     with Bar("following", len(puzzles)) as bar:
         told = bar.within(0, len(puzzles))
         asked, answers = follow(model, puzzles.questions, steps, progress=told)

@@ -3,7 +3,7 @@
 A board has 30 x 30 cells. The grid lies on it, in the upper left corner unless it was moved; the
 row below the grid and the column right of it hold end tokens, as far as they lie on the board and
 no further than the grid reaches. Behind the board stand four cells with the number of the puzzle
-in base 256, most significant first. Proved by tests/tasks/arc/test_tokens.py.
+in base 256, most significant first. Proved by tests/tasks/arc/test_arc_tokens.py.
 """
 
 from typing import NamedTuple
