@@ -1,5 +1,5 @@
 # `make solve` and `make test` work on a fresh clone with nothing but python3, make and an index.
-# `make solve HASHES=1` installs only files whose SHA-256 is in hashes.txt.
+# With HASHES=1 both install only files whose SHA-256 is in hashes.txt or hashes-dev.txt.
 VENV := .venv
 PIP := $(VENV)/bin/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
 
@@ -68,8 +68,13 @@ $(VENV)/export: pyproject.toml constraints.txt | $(VENV)/bin/python
 	$(PIP) -e ".[export]"
 	touch $@ $(VENV)/core
 
-$(VENV)/dev: pyproject.toml constraints.txt | $(VENV)/bin/python
+$(VENV)/dev: pyproject.toml constraints.txt hashes-dev.txt | $(VENV)/bin/python
+ifdef HASHES
+	$(PIP) --require-hashes -r hashes-dev.txt
+	$(PIP) --no-deps --no-build-isolation -e .
+else
 	$(PIP) -e ".[dev]"
+endif
 	touch $@ $(VENV)/core
 
 $(VENV)/docs: pyproject.toml constraints.txt | $(VENV)/bin/python

@@ -1,8 +1,9 @@
-"""Write the hashes of every file of the packages that `make solve` installs, for all platforms.
+"""Write the hashes of every file of the packages that `make` installs, for all platforms.
 
 `pip install --dry-run --ignore-installed --report report.json -c constraints.txt setuptools torch
 numpy safetensors`, against the public index, then `python scripts/hashes.py report.json INDEX >
-hashes.txt`, where INDEX is the address of that index (its "simple" pages).
+hashes.txt`, where INDEX is the address of that index (its "simple" pages). The same with
+`setuptools -e .[dev]` gives hashes-dev.txt.
 """
 
 import html.parser
@@ -52,7 +53,8 @@ def main() -> int:
     """Print the file."""
     report, index = sys.argv[1:]
     with open(report, encoding="utf-8") as file:
-        packages = [entry["metadata"] for entry in json.load(file)["install"]]
+        found = [entry["metadata"] for entry in json.load(file)["install"]]
+    packages = [package for package in found if package["name"] != "tiltrm"]
     for package in sorted(packages, key=lambda each: normal(each["name"])):
         name, version = normal(package["name"]), package["version"]
         lines = hashes(index, name, version)
