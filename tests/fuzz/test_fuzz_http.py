@@ -20,7 +20,6 @@ pytest.importorskip("fastapi", reason="the extra [serve] is not installed")
 from serve.service import Service, serving
 from tiltrm.model.trm import TRM
 from tiltrm.serve.requests import SETTINGS
-from tiltrm.serve.server import IdleTimeoutProtocol
 
 from .test_fuzz import CHANGES, MANY, mutated
 
@@ -80,11 +79,10 @@ class Complaints(logging.Handler):
 
 @pytest.fixture(scope="module")
 def service(toy: TRM) -> Iterator[tuple[Service, list[str]]]:
-    before, IdleTimeoutProtocol.seconds = IdleTimeoutProtocol.seconds, PAUSE
     complaints = Complaints()
     with serving(
-        toy, work=2000, seconds=5.0, body=1 << 16, body_seconds=PAUSE, client_rate=1e6,
-        client_burst=10**6, outer_steps=50, particles=40, diagnosed=2,
+        toy, work=2000, seconds=5.0, body=1 << 16, body_seconds=PAUSE, idle_seconds=PAUSE,
+        client_rate=1e6, client_burst=10**6, outer_steps=50, particles=40, diagnosed=2,
     ) as running:  # fmt: skip
         loggers = [logging.getLogger(name) for name in ("tiltrm.serve", "uvicorn", "asyncio")]
         for logger in loggers:
@@ -92,7 +90,6 @@ def service(toy: TRM) -> Iterator[tuple[Service, list[str]]]:
         yield running, complaints.said
         for logger in loggers:
             logger.removeHandler(complaints)
-    IdleTimeoutProtocol.seconds = before
 
 
 def answer(service: Service, text: bytes) -> tuple[int, str, bytes] | None:

@@ -27,7 +27,6 @@ from tiltrm.serve.limits import Limits
 from tiltrm.serve.recording import Recording
 from tiltrm.serve.requests import Refusal
 from tiltrm.serve.scheduler import LoadedModel, shared_search
-from tiltrm.serve.server import IdleTimeoutProtocol
 from tiltrm.solving import solve_texts
 from tiltrm.tasks import SUDOKU, Sudoku
 
@@ -96,8 +95,7 @@ def test_every_loopback_address_has_its_own_names_only() -> None:
         assert {"*", host, address} <= set(own_names(host, address))  # and any address
 
 
-def test_idle_connections_are_closed(toy: TRM, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(IdleTimeoutProtocol, "seconds", 0.4)
+def test_idle_connections_are_closed(toy: TRM) -> None:
     again = b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n"
 
     def whole(line: socket.socket) -> bytes:
@@ -107,7 +105,7 @@ def test_idle_connections_are_closed(toy: TRM, monkeypatch: pytest.MonkeyPatch) 
             assert part, text
         return text
 
-    with serving(toy) as service:
+    with serving(toy, idle_seconds=0.4) as service:
         assert answer_to(service, b"") == b""
         assert answer_to(service, again) == b""  # its head does not end
         with service.raw(again + b"\r\n") as line:
