@@ -23,7 +23,7 @@ check: $(VENV)/dev
 	$(VENV)/bin/mypy
 	$(MAKE) test
 
-# FUZZ_EXAMPLES of each of fifteen kinds; failing inputs are kept in tests/fuzz/corpus.
+# FUZZ_EXAMPLES of each of seventeen kinds; failing inputs are kept in tests/fuzz/corpus.
 fuzz: $(VENV)/dev
 	FUZZ_EXAMPLES=$${FUZZ_EXAMPLES:-4000} $(VENV)/bin/python -m pytest tests/fuzz -n 2
 
