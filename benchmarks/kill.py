@@ -17,6 +17,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from http.client import HTTPConnection, HTTPException
 from pathlib import Path
@@ -30,7 +31,7 @@ from tiltrm.tasks import SUDOKU, Sudoku
 
 LOOP = Path(__file__).parents[1] / "tests/solving/kill_loop.py"
 TOY = Sudoku(2)
-WHOLE = 1e5  # seconds: longer than any command takes
+LONGEST, WHOLE = 8.0, 1e5  # seconds that a process lives: until it is killed, and to its end
 ASKED = 24  # puzzles of one trial of the server
 
 
@@ -56,73 +57,74 @@ def killed(command: list[str], longest: float, chance: random.Random) -> tuple[i
     raise SystemExit(f"tiltrm {' '.join(command)}: not done after 500 kills")
 
 
+def compare(kind: str, trials: int, run: Callable[[str, bool], tuple[int, str]]) -> bool:
+    """Whether killed runs end as a whole one does; prints the counts.
+
+    run: called with the name of a run, and whether to kill it; gives its kills and its result.
+    """
+    right = run("whole", False)[1]
+    kills = runs = wrong = 0
+    while kills < trials:
+        count, found = run(f"run-{runs}", True)
+        kills, runs, wrong = kills + count, runs + 1, wrong + (found != right)
+    print(f"{kind:22} {kills} kills in {runs} runs, {wrong} results differ", flush=True)
+    return wrong == 0
+
+
+def write_csv(path: Path, task: Sudoku, count: int) -> Path:
+    """A file of generated puzzles with their answers."""
+    rows = [map(task.decode, task.generate(seed)) for seed in range(count)]
+    path.write_text("\n".join(["question,answer", *(",".join(row) for row in rows)]) + "\n")
+    return path
+
+
 def kill_train(trials: int, folder: Path) -> bool:
     """Whether all runs end with the same weights; prints the counts."""
-    data = folder / "train.csv"
-    rows = [map(TOY.decode, TOY.generate(seed)) for seed in range(200)]
-    data.write_text("\n".join(["question,answer", *(",".join(row) for row in rows)]) + "\n")
+    data = write_csv(folder / "train.csv", TOY, 200)
     words = ["train", "--task", TOY.name, "--preset", "toy", "--data", str(data), "--device", "cpu",
              "--set", "save_every=0", "--set", "evaluate_every=1", "--set", "restart_every=10",
              "--set", "model.width=16", "--set", "batch=16", "--steps", "200", "--resume",
              "--out"]  # fmt: skip
+    chance = random.Random(1)
 
-    def weights(run: Path, longest: float) -> tuple[int, str]:
-        kills, _ = killed([*words, str(run)], longest, chance)
-        saved = max((run / "state").iterdir())
+    def run(name: str, kill: bool) -> tuple[int, str]:
+        out = folder / f"train-{name}"
+        kills, _ = killed([*words, str(out)], LONGEST if kill else WHOLE, chance)
+        saved = max((out / "state").iterdir())
         files = sorted(saved.glob("*.safetensors"))
         tensors = b"".join(to_bytes(load_file(path)) for path in files)  # without times
         return kills, hashlib.sha256(tensors).hexdigest()
 
-    chance = random.Random(1)
-    right = weights(folder / "train-whole", WHOLE)[1]
-    kills = runs = wrong = 0
-    while kills < trials:
-        count, found = weights(folder / f"train-{runs}", 8.0)
-        kills, runs, wrong = kills + count, runs + 1, wrong + (found != right)
-    print(
-        f"train                  {kills} kills in {runs} runs, {wrong} weights differ", flush=True
-    )
-    return wrong == 0
+    return compare("train", trials, run)
 
 
 def kill_evaluate(trials: int, folder: Path) -> bool:
     """Whether all tables are the same; prints the counts."""
     model = save(small_model(), folder / "evaluated", dtype=None)
-    data = folder / "evaluate.csv"
-    rows = [map(SUDOKU.decode, SUDOKU.generate(seed)) for seed in range(48)]
-    data.write_text("\n".join(["question,answer", *(",".join(row) for row in rows)]) + "\n")
+    data = write_csv(folder / "evaluate.csv", SUDOKU, 48)
     words = ["evaluate", "--model", str(model), "--data", str(data), "--device", "cpu", "--folds",
              "6", "--seeds", "4", "--method", "deterministic", "guided", "--set", "outer_steps=12",
              "particles=4", "--json", "--store"]  # fmt: skip
     chance = random.Random(2)
-    right = killed([*words, str(folder / "store-whole")], WHOLE, chance)[1]
-    kills = runs = wrong = 0
-    while kills < trials:
-        count, found = killed([*words, str(folder / f"store-{runs}")], 8.0, chance)
-        kills, runs, wrong = kills + count, runs + 1, wrong + (found != right)
-    print(f"evaluate               {kills} kills in {runs} runs, {wrong} tables differ", flush=True)
-    return wrong == 0
 
+    def run(name: str, kill: bool) -> tuple[int, str]:
+        command = [*words, str(folder / f"store-{name}")]
+        return killed(command, LONGEST if kill else WHOLE, chance)
 
-def tuned(folder: Path, longest: float) -> tuple[int, str]:
-    """Kills, and the result, of one tuning whose processes live so many seconds at most."""
-    command = [sys.executable, str(LOOP), str(folder), str(longest)]
-    done = subprocess.run(command, capture_output=True, text=True, check=True)
-    kills, result = done.stdout.splitlines()
-    return int(kills), result
+    return compare("evaluate", trials, run)
 
 
 def kill_tune(trials: int, folder: Path) -> bool:
     """Whether every result is the same; prints the counts."""
-    right = tuned(folder / "whole", 1e9)[1]
-    kills = runs = wrong = 0
-    while kills < trials:
-        killed, result = tuned(folder / f"run-{runs}", 0.6)
-        kills, runs, wrong = kills + killed, runs + 1, wrong + (result != right)
-    print(
-        f"tune                   {kills} kills in {runs} runs, {wrong} results differ", flush=True
-    )
-    return wrong == 0
+
+    def run(name: str, kill: bool) -> tuple[int, str]:
+        life = 0.6 if kill else WHOLE
+        command = [sys.executable, str(LOOP), str(folder / f"tune-{name}"), str(life)]
+        done = subprocess.run(command, capture_output=True, text=True, check=True)
+        kills, result = done.stdout.splitlines()
+        return int(kills), result
+
+    return compare("tune", trials, run)
 
 
 def kill_html(trials: int, folder: Path) -> bool:
