@@ -4,11 +4,12 @@ import argparse
 import json
 from typing import Any
 
-from tiltrm.cli.arc_solving import AT_ONCE, open_model, puzzle_names
+from tiltrm.cli.arc_solving import open_model, puzzle_names
 from tiltrm.cli.flags import USUALLY_EVALUATED
 from tiltrm.cli.methods import method_settings, parse_method, settings_from
 from tiltrm.cli.notes import say_guide_notes
 from tiltrm.cli.progress import Bar
+from tiltrm.cli.search_settings import BATCH
 from tiltrm.data.arc_files import ArcTask, read_arc_tasks
 from tiltrm.data.arc_questions import arc_questions
 from tiltrm.device import choose
@@ -64,7 +65,7 @@ def run_arc_evaluation(arguments: argparse.Namespace) -> int:
         for own in methods:
             rows.append(
                 evaluate_arc(own, model, task, tasks, names, seeds=arguments.seeds,
-                             at_once=AT_ONCE[device.type], tick=tick)
+                             at_once=BATCH[device.type], tick=tick)
             )  # fmt: skip
     told = _figures(rows, tasks, inputs)
     print(json.dumps(told, allow_nan=False) if arguments.json else _words(rows))

@@ -9,7 +9,7 @@ import torch
 from tiltrm import cpu_precision
 from tiltrm.cli.notes import say_guide_notes
 from tiltrm.cli.progress import Bar
-from tiltrm.cli.search_settings import OF_SEARCH, say_if_search_is_long, search_settings
+from tiltrm.cli.search_settings import BATCH, OF_SEARCH, say_if_search_is_long, search_settings
 from tiltrm.cli.show import Printer
 from tiltrm.data.arc_files import ArcTask, read_arc_tasks
 from tiltrm.data.arc_puzzles import AnyArc, guess_task, is_arc
@@ -25,7 +25,6 @@ from tiltrm.tasks.arc import ARC, MINI_ARC
 from tiltrm.tasks.registry import by_name, defaults_of
 
 ARC_FLAGS = ("augmentations", "translate", "ranking", "submission")
-AT_ONCE = {"cpu": 64, "cuda": 4096}  # questions searched together; a result does not depend on it
 
 
 def refuse_arc_flags(arguments: argparse.Namespace) -> None:
@@ -57,7 +56,7 @@ def run_arc(arguments: argparse.Namespace, device: torch.device, file: Path) -> 
     attempts: dict[str, list[Attempts]] = {}
     with Bar("solving", len(questions), unit="questions") as bar:
         answers = solve_arc(
-            search, task, questions, seed=arguments.seed, at_once=AT_ONCE[device.type],
+            search, task, questions, seed=arguments.seed, at_once=BATCH[device.type],
             progress=lambda done, _: bar(done), watch=lambda _: bar(),
         )  # fmt: skip
         for number, answer in enumerate(answers, 1):

@@ -17,6 +17,7 @@ from tiltrm.solving.risk import check_risk
 from tiltrm.tasks import Task
 
 OF_SEARCH = {"method", "tuned", *TABLE}  # arguments of `solve_texts` that decide the search
+BATCH = {"cpu": 64, "cuda": 4096}  # puzzles solved together; a result does not depend on it
 
 
 def search_settings(arguments: argparse.Namespace) -> dict[str, Any]:

@@ -17,7 +17,7 @@ from tiltrm import cpu_precision
 from tiltrm.cli.arc_solving import refuse_arc_flags, run_arc
 from tiltrm.cli.notes import say_guide_notes
 from tiltrm.cli.progress import Bar
-from tiltrm.cli.search_settings import OF_SEARCH, say_if_search_is_long, search_settings
+from tiltrm.cli.search_settings import BATCH, OF_SEARCH, say_if_search_is_long, search_settings
 from tiltrm.cli.show import Printer, exit_code
 from tiltrm.cli.watch import LiveCloud
 from tiltrm.data import stream_lines
@@ -36,7 +36,6 @@ from tiltrm.tasks.registry import defaults_of
 
 # AI Escargot (Arto Inkala, 2006): one trajectory does not solve it, a cloud of two does.
 SAMPLE = "1....7.9..3..2...8..96..5....53..9...1..8...26....4...3......1..4......7..7...3.."
-BATCH = {"cpu": 64, "cuda": 4096}  # puzzles solved together; a result does not depend on it
 STDIN, STDIN_NAME = "-", "standard input"
 
 

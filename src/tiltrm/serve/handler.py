@@ -156,7 +156,9 @@ class RequestHandler:
             if len(tokens) > self.limits.counted:
                 return [None] * len(tokens)
             async with self._one_count:
-                return await self.background.run(partial(count_all, task, tokens))
+                return await self.background.run(
+                    partial(count_all, task, tokens, self.limits.counting_seconds)
+                )
 
         return asyncio.ensure_future(counted())
 

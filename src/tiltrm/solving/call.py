@@ -135,9 +135,9 @@ def risk_rung(
     return rung_for(calibration.ladder, risk)
 
 
-def count_all(task: Task, puzzles: Sequence[Tensor]) -> list[int | None]:
-    """Solutions of every puzzle, 2 for several; None where that is not known after COUNTING s."""
-    counts = _count(task, dict(enumerate(puzzles)), COUNTING)
+def count_all(task: Task, puzzles: Sequence[Tensor], seconds: float = COUNTING) -> list[int | None]:
+    """Solutions of every puzzle, 2 for several; None where that is not known in so many seconds."""
+    counts = _count(task, dict(enumerate(puzzles)), seconds)
     return [counts.get(place) for place in range(len(puzzles))]
 
 
