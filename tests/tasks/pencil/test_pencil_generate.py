@@ -189,7 +189,7 @@ def test_without_the_solver_a_sentence_says_what_to_install(
 def test_sizes_are_varied() -> None:
     sizes = [draw_size(random.Random(seed)) for seed in range(2000)]
     assert {side for size in sizes for side in size} == set(range(4, 11))
-    assert 900 < sizes.count((10, 10)) < 1200
+    assert 1200 < sizes.count((10, 10)) < 1400
     assert len(set(sizes)) == 49
 
 

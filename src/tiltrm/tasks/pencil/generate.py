@@ -9,6 +9,7 @@ Proved by tests/tasks/pencil/test_pencil_generate.py.
 """
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from contextlib import suppress
 from functools import partial
 from itertools import chain
 from random import Random
@@ -62,11 +63,11 @@ def generate(kind: Kind, seed: int, size: tuple[int, int] | None = None) -> Made
 
 
 def draw_size(random: Random) -> tuple[int, int]:
-    """Width and height: half of the boards 10 x 10, a quarter nearly as large, the rest any."""
+    """Width and height: most boards 10 x 10, a fifth nearly as large, the rest any."""
     choice = random.random()
-    if choice < 0.5:
+    if choice < 0.6:
         return LARGEST, LARGEST
-    least = 7 if choice < 0.75 else SMALLEST
+    least = 7 if choice < 0.8 else SMALLEST
     return random.randint(least, LARGEST), random.randint(least, LARGEST)
 
 
@@ -122,22 +123,54 @@ def _broken_numbers(board: CellBoard, numbers: Mapping[int, int], marks: Marks) 
 
 
 def _heyawake(board: CellBoard, random: Random) -> Made | None:
-    labels = layouts.rooms(board, round(board.cells / random.uniform(4.5, 10.0)), random)
-    labels, shaded = layouts.shading(board, labels, random.uniform(0.24, 0.36), random)
-    marks = marks_of(board, shaded)
+    """Rooms of any shape, or rectangles only, as most people have them."""
     formula = HeyawakeFormula(board, random.getrandbits(31))
+    straight = random.random() < 0.75
+    if straight:
+        labels = layouts.rectangles(board, random.uniform(3.5, 7.5), random)
+        shaded = _random_shading(formula, labels, random)
+        if shaded is None:
+            return None
+    else:
+        labels = layouts.rooms(board, round(board.cells / random.uniform(4.5, 10.0)), random)
+        labels, shaded = layouts.shading(board, labels, random.uniform(0.24, 0.36), random)
+    marks = marks_of(board, shaded)
     formula.exclude(marks)
     for _ in range(REPAIRS):
         labels, _ = _lay_rooms(formula, labels, marks)
         witness = formula.find(ROUNDS)
         if witness is None:
-            return _heyawake_clues(formula, _joined_rooms(formula, labels, marks, random), marks,
-                                   random)  # fmt: skip
-        changed = _other_rooms(board, labels, shaded, witness, random)
+            labels = _joined_rooms(formula, labels, marks, random, straight=straight)
+            return _heyawake_clues(formula, labels, marks, random)
+        changed = _other_rooms(board, labels, shaded, witness, random, straight=straight)
         if changed is None:
             return None
         labels = changed
     return None
+
+
+def _random_shading(
+    formula: HeyawakeFormula, labels: Sequence[int], random: Random
+) -> set[int] | None:
+    """Shaded cells that keep all rules in these rooms, densely; None where none were found.
+
+    CP-SAT completes a few cells that are shaded at random.
+    """
+    board = formula.board
+    formula.lay(between_rooms(labels, *board[:2]))
+    cells = sorted(layouts.densely_shaded(board, set(), 0.1, random))
+    while True:
+        for cell in cells:
+            formula.clauses.fix(cell, True)
+        found = formula.find(ROUNDS)
+        for cell in cells:
+            formula.clauses.free(cell)
+        if found is not None:
+            shaded = {cell for cell, mark in enumerate(found) if mark}
+            return layouts.densely_shaded(board, shaded, random.uniform(0.26, 0.4), random)
+        if not cells:
+            return None
+        cells = random.sample(cells, len(cells) // 2)
 
 
 def _lay_rooms(
@@ -156,9 +189,12 @@ def _lay_rooms(
 
 
 def _joined_rooms(
-    formula: HeyawakeFormula, labels: list[int], marks: Marks, random: Random
+    formula: HeyawakeFormula, labels: list[int], marks: Marks, random: Random, *, straight: bool
 ) -> list[int]:
-    """Fewer and larger rooms, the smallest joined first, as long as there is one solution."""
+    """Fewer and larger rooms, the smallest joined first, as long as there is one solution.
+
+    straight: rectangles only.
+    """
     board = formula.board
     tried: set[Room] = set()
     for _ in range(random.randint(0, board.cells // 4)):
@@ -169,7 +205,9 @@ def _joined_rooms(
             union = tuple(sorted((*rooms[one], *rooms[two])))
             ragged = not layouts.is_rectangle(board, union)
             rank = len(union) + 4 * ragged + random.random()
-            if union not in tried and (best is None or rank < best[0]):
+            if union in tried or (straight and ragged):
+                continue
+            if best is None or rank < best[0]:
                 best = rank, union
         if best is None:
             break
@@ -192,10 +230,14 @@ def _heyawake_clues(
     """Numbers that leave one solution in these rooms, and some more."""
     board = formula.board
     labels, numbers = _lay_rooms(formula, labels, marks)
-    chosen = enough_clues(formula, marks, partial(_broken_rooms, numbers), random)
+    large = random.random() < 0.7  # people like large numbers
+    chosen = enough_clues(
+        formula, marks, partial(_broken_rooms, numbers), random,
+        lambda room: 1.0 + numbers[room] if large else 1.0,
+    )  # fmt: skip
     if chosen is None:
         return None
-    chosen = _more(chosen, numbers, random, often=0.7, most=0.9)
+    chosen = _more(chosen, numbers, random, often=0.5, most=0.8)
     clues = [(n,) if room in chosen else NO_CLUE for room, n in numbers.items()]
     borders = between_rooms(labels, *board[:2])
     return PencilPuzzle(HEYAWAKE, *board[:2], room_clues(labels, clues), borders), marks
@@ -210,12 +252,13 @@ def _broken_rooms(numbers: Mapping[Room, int], marks: Marks) -> set[Room]:
 
 
 def _other_rooms(
-    board: CellBoard, labels: Sequence[int], shaded: set[int], witness: Marks, random: Random
-) -> list[int] | None:
+    board: CellBoard, labels: Sequence[int], shaded: set[int], witness: Marks, random: Random, *,
+    straight: bool,
+) -> list[int] | None:  # fmt: skip
     """Rooms that differ so that the witness breaks a number; None where none was found.
 
     A room is split between a cell that only the solution shades and one that only the witness
-    does, or one of these cells goes over to the next room.
+    does, straight if asked for; otherwise, one of these cells may go over to the next room.
     """
     mine = [cell for cell in sorted(shaded) if not witness[cell]]
     other = [cell for cell, mark in enumerate(witness) if mark and cell not in shaded]
@@ -223,17 +266,34 @@ def _other_rooms(
     moves = [(a, b) for a in mine + other for b in board.beside[a] if labels[a] != labels[b]]
     random.shuffle(pairs)
     random.shuffle(moves)
-    splits = (layouts.split_room(board, labels, *pair, random) for pair in pairs[:16])
-    gifts = (layouts.give_cell(board, labels, *pair) for pair in moves[:8])
-    for changed in chain(splits, gifts):
+    options: Iterable[list[int] | None]
+    if straight:
+        options = layouts.straight_cuts(board, labels, pairs, random)[:40]
+    else:
+        splits = (layouts.split_room(board, labels, *pair, random) for pair in pairs[:16])
+        gifts = (layouts.give_cell(board, labels, *pair) for pair in moves[:8])
+        options = chain(splits, gifts)
+    for changed in options:
         if changed is not None and not layouts.crossing_lines(board, changed, shaded):
             return changed
     return None
 
 
+LIKED = {  # clues that people write, and how often beside each other
+    (0,): 1, (1,): 3, (2,): 3, (3,): 4, (4,): 3, (5,): 3, (6,): 1, (1, 1): 3, (1, 2): 3, (1, 3): 5,
+    (1, 4): 2, (2, 2): 4, (2, 3): 3, (2, 4): 1, (3, 3): 5, (1, 1, 1): 2, (1, 1, 2): 2,
+    (1, 1, 3): 1, (1, 2, 2): 1, (1, 1, 1, 1): 2,
+}  # fmt: skip
+
+
 def _tapa(board: CellBoard, random: Random) -> Made | None:
-    bends = random.uniform(0.2, 0.95) if random.random() < 0.2 else random.uniform(0.85, 1.0)
-    shaded = layouts.wall(board, random.uniform(0.35, 0.62), bends, random)
+    """A wall that grows at random, or one round clues that come first, as people draw them."""
+    liked: Mapping[int, Clue] = {}
+    if random.random() < 0.7:
+        liked, shaded = _wall_round_clues(board, random)
+    else:
+        bends = random.uniform(0.2, 0.95) if random.random() < 0.2 else random.uniform(0.85, 1.0)
+        shaded = layouts.wall(board, random.uniform(0.35, 0.62), bends, random)
     if len(shaded) < board.cells / 4:
         return None
     marks = marks_of(board, shaded)
@@ -250,18 +310,40 @@ def _tapa(board: CellBoard, random: Random) -> Made | None:
     taste = random.choice((0, 1, 2, 3))  # for clues of several numbers, which say more
 
     def worth(cell: int) -> float:
-        long_run = len(known[cell]) == 1 and known[cell][0] > 3
-        return float(len(known[cell]) ** taste) * (0.3 if long_run else 1.0)
+        run = known[cell][0] if len(known[cell]) == 1 else 0
+        factor = 0.05 if run > 5 else 0.3 if run > 3 else 1.0
+        return float(len(known[cell]) ** taste) * factor * (3.0 if cell in liked else 1.0)
 
     chosen = enough_clues(formula, marks, broken, random, worth)
     if chosen is None:
         return None
-    chosen = _more(chosen, free, random)
+    chosen = _more(chosen, free, random, often=0.1)
     clues = tuple(known[cell] if cell in chosen else NO_CLUE for cell in range(board.cells))
     puzzle = PencilPuzzle(TAPA, *board[:2], clues)
     if lone_walls(puzzle):
         return None
     return (_weakened(puzzle, random) if random.random() < 0.1 else puzzle), marks
+
+
+def _wall_round_clues(board: CellBoard, random: Random) -> tuple[dict[int, Clue], set[int]]:
+    """Clues at random, and a wall that keeps them; where none does, fewer clues are tried."""
+    clues: dict[int, Clue] = {}
+    for cell in random.sample(range(board.cells), board.cells):
+        around = [other for other in board.around(cell) if other is not None]
+        (clue,) = random.choices(list(LIKED), list(LIKED.values()))
+        room = len(around) if len(around) == 8 else len(around) + 1  # a row, not a ring
+        if sum(clue) + len(clue) <= room and not any(other in clues for other in around):
+            clues[cell] = clue
+    clues = dict(random.sample(sorted(clues.items()), min(len(clues), board.cells // 8)))
+    while clues:
+        formula = TapaFormula(board, clues, random.getrandbits(31))
+        formula.choose_all()
+        with suppress(UndecidedError):
+            found = formula.find(ROUNDS)
+            if found is not None:
+                return clues, {cell for cell, mark in enumerate(found) if mark}
+        clues = dict(random.sample(sorted(clues.items()), len(clues) * 2 // 3))
+    return {}, set()
 
 
 def _clue_round(board: CellBoard, marks: Marks, cell: int) -> Clue:

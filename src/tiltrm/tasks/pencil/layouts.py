@@ -170,6 +170,34 @@ def rooms(board: CellBoard, count: int, random: Random) -> list[int]:
     return labels
 
 
+def rectangles(board: CellBoard, area: float, random: Random) -> list[int]:
+    """Rectangular rooms of about this area, hardly any of one cell: the room of each cell."""
+    labels = [0] * board.cells
+    left = [(0, 0, board.height, board.width)]
+    count = 0
+    while left:
+        top, start, height, width = left.pop()
+        if height * width < 4 or height * width <= area * random.uniform(0.6, 1.7):
+            for row in range(top, top + height):
+                first = row * board.width + start
+                labels[first : first + width] = [count] * width
+            count += 1
+            continue
+        if width == 1 or (height > 1 and random.random() * (height + width) < height):
+            cut = _cut_at(height, width, random)
+            left += [(top, start, cut, width), (top + cut, start, height - cut, width)]
+        else:
+            cut = _cut_at(width, height, random)
+            left += [(top, start, height, cut), (top, start + cut, height, width - cut)]
+    return labels
+
+
+def _cut_at(length: int, across: int, random: Random) -> int:
+    """Where a side of this length is cut: seldom one cell from its end."""
+    least = 1 if across > 1 and random.random() < 0.25 else min(2, length // 2)
+    return random.randint(least, length - least)
+
+
 def split_room(
     board: CellBoard, labels: Sequence[int], one: int, two: int, random: Random
 ) -> list[int] | None:
@@ -217,6 +245,31 @@ def _cut(
     return random.choice(large or parts)
 
 
+def straight_cuts(
+    board: CellBoard, labels: Sequence[int], pairs: Iterable[tuple[int, int]], random: Random
+) -> list[list[int]]:
+    """Rooms with one more straight border, between two cells of a pair that share a room.
+
+    In random order, those that leave a room of one cell last.
+    """
+    cuts: dict[frozenset[int], tuple[bool, float]] = {}
+    members: dict[int, list[int]] = {}
+    for cell, label in enumerate(labels):
+        members.setdefault(label, []).append(cell)
+    for one, two in pairs:
+        room = members[labels[one]]
+        for axis in (0, 1):  # rows, then columns
+            low, high = sorted(divmod(cell, board.width)[axis] for cell in (one, two))
+            for line in range(low, high):
+                cut = frozenset(cell for cell in room if divmod(cell, board.width)[axis] > line)
+                cuts[cut] = min(len(cut), len(room) - len(cut)) < 2, random.random()
+    new = max(labels) + 1
+    return [
+        [new if cell in cut else label for cell, label in enumerate(labels)]
+        for cut in sorted(cuts, key=cuts.__getitem__)
+    ]
+
+
 def give_cell(board: CellBoard, labels: Sequence[int], cell: int, other: int) -> list[int] | None:
     """The cell in the room of its neighbour; None where its own room would fall apart."""
     rest = {each for each, label in enumerate(labels) if label == labels[cell]} - {cell}
@@ -242,6 +295,17 @@ def can_be_shaded(board: CellBoard, shaded: set[int], cell: int) -> bool:
     return connected_without(board, set(range(board.cells)) - shaded, cell)
 
 
+def densely_shaded(board: CellBoard, shaded: set[int], share: float, random: Random) -> set[int]:
+    """With further shaded cells, until they are this share of the board or no cell is left."""
+    shaded = set(shaded)
+    for cell in random.sample(range(board.cells), board.cells):
+        if len(shaded) >= share * board.cells:
+            break
+        if can_be_shaded(board, shaded, cell):
+            shaded.add(cell)
+    return shaded
+
+
 def shading(
     board: CellBoard, labels: Sequence[int], share: float, random: Random
 ) -> tuple[list[int], set[int]]:
@@ -263,9 +327,4 @@ def shading(
             kept, gone = labels[span[0]], labels[span[1]]
             labels = [kept if label == gone else label for label in labels]
             lines = crossing_lines(board, labels, shaded)
-    for cell in random.sample(range(board.cells), board.cells):
-        if len(shaded) >= share * board.cells:
-            break
-        if can_be_shaded(board, shaded, cell):
-            shaded.add(cell)
-    return labels, shaded
+    return labels, densely_shaded(board, shaded, share, random)
