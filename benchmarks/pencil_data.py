@@ -6,13 +6,15 @@
         --sudoku sudoku-extreme/train.csv.gz --out pencil
     tiltrm train --task pencil --preset fast --data pencil/train --val pencil/val
 
-The last 100 puzzles of every file are for validation. Types get the shares of SHARES in training,
-by repeating the puzzles of those with fewer. Sudokus come from a file of the task sudoku; in three
-of four copies some more cells of the answer are shown, since few people publish extreme ones.
+There may be several files of a type. The last 100 puzzles of every type are for validation. Types
+get the shares of SHARES in training, by repeating the puzzles of those with fewer. Some copies are
+easier: Sudokus show more cells of the answer (in three of four copies, since few people publish
+extreme ones), and rooms of a Heyawake more of their numbers (in every second copy).
 """
 
 import argparse
 import json
+import random
 from pathlib import Path
 
 import numpy as np
@@ -25,11 +27,11 @@ from tiltrm.tasks.base import PAD
 from tiltrm.tasks.pencil import PENCIL
 from tiltrm.tasks.pencil.dataset import read
 from tiltrm.tasks.pencil.mixed import board_of_sudoku
-from tiltrm.tasks.pencil.puzzle import KINDS
-from tiltrm.tasks.pencil.tokens import BLANK
+from tiltrm.tasks.pencil.puzzle import HEYAWAKE, KINDS, PencilPuzzle, room_clues
+from tiltrm.tasks.pencil.tokens import BLANK, SHADED, decode, encode
 from tiltrm.tasks.sudoku import SUDOKU
 
-SHARES = {"sudoku": 0.12, "lightup": 0.16, "nurikabe": 0.27, "heyawake": 0.25, "tapa": 0.20}
+SHARES = {"sudoku": 0.12, "lightup": 0.08, "nurikabe": 0.25, "heyawake": 0.35, "tapa": 0.20}
 VALIDATION = 100  # puzzles of every type
 MOST_HINTS = 16
 
@@ -47,6 +49,31 @@ def sudokus(puzzles: Puzzles, copies: int) -> Pair:
     order = order.masked_fill(SUDOKU.given(questions), 2.0).argsort(-1).argsort(-1)
     shown = torch.where(order < more, answers, questions)
     return board_of_sudoku(shown, PAD), board_of_sudoku(answers, BLANK)
+
+
+def with_more_numbers(pair: Pair, seed: int) -> Pair:
+    """Heyawakes in which further rooms show how many of their cells are shaded."""
+    chance = random.Random(seed)
+    return torch.stack([_with_more_numbers(*row, chance) for row in zip(*pair, strict=True)]), pair[
+        1
+    ]
+
+
+def _with_more_numbers(question: Tensor, answer: Tensor, chance: random.Random) -> Tensor:
+    """One Heyawake; both (cell,), in the upper left corner of the board."""
+    puzzle = decode(HEYAWAKE, question)
+    width, height = puzzle.width, puzzle.height
+    board = answer.view(PENCIL.side, PENCIL.side)[:height, :width]
+    counts = [0] * len(puzzle.room_numbers)
+    for room, shaded in zip(puzzle.rooms, (board == SHADED).flatten().tolist(), strict=True):
+        counts[room] += shaded
+    share = chance.random()
+    numbers = [
+        clue or ((count,) if chance.random() < share else ())
+        for clue, count in zip(puzzle.room_numbers, counts, strict=True)
+    ]
+    clues = room_clues(puzzle.rooms, numbers)
+    return encode(PencilPuzzle(HEYAWAKE, width, height, clues, puzzle.borders))
 
 
 def repeated(pair: Pair, rows: int) -> Pair:
@@ -68,24 +95,36 @@ def write(folder: Path, pairs: list[Pair]) -> None:
 def main() -> None:
     """The command of the docstring."""
     parser = argparse.ArgumentParser(description="Make the training set of the model pencil.")
-    parser.add_argument("files", type=Path, nargs=4, help="lightup, nurikabe, heyawake, tapa")
+    parser.add_argument("files", type=Path, nargs="+", help="of tiltrm data --generate")
     parser.add_argument("--sudoku", type=Path, required=True, help="Sudokus with answers")
     parser.add_argument("--out", type=Path, required=True, help="folder for train and val")
     parser.add_argument("--rows", type=int, default=80_000, help="rows of the training set")
     given = parser.parse_args()
-    by_type: dict[str, Pair] = {}
-    for kind, path in zip(KINDS[1:], given.files, strict=True):
+    parts: dict[int, list[Pair]] = {}
+    for path in given.files:
         questions, answers, numbers = read(path)
-        assert set(numbers.tolist()) == {kind.number}, f"{path}: expected {kind.name}"
-        by_type[kind.name] = questions, answers
+        for number in numbers.unique().tolist():
+            rows = numbers == number
+            parts.setdefault(number, []).append((questions[rows], answers[rows]))
+    by_type: dict[str, Pair] = {
+        kind.name: (
+            torch.cat([questions for questions, _ in parts[kind.number]]),
+            torch.cat([answers for _, answers in parts[kind.number]]),
+        )
+        for kind in KINDS[1:]
+    }
     extreme = read_puzzles(given.sudoku, SUDOKU)
     kept = {name: (q[:-VALIDATION], a[:-VALIDATION]) for name, (q, a) in by_type.items()}
     last = {name: (q[-VALIDATION:], a[-VALIDATION:]) for name, (q, a) in by_type.items()}
+    easier = with_more_numbers(kept["heyawake"], 0)
+    counts = {name: len(questions) for name, (questions, _) in kept.items()}
+    kept["heyawake"] = torch.cat((kept["heyawake"][0], easier[0])), kept["heyawake"][1].repeat(2, 1)
     kept["sudoku"] = sudokus(extreme.take(slice(-VALIDATION)), 8)
     last["sudoku"] = sudokus(extreme.take(slice(-VALIDATION, None)), 1)
     train = [repeated(kept[name], round(share * given.rows)) for name, share in SHARES.items()]
+    counts["sudoku"] = len(extreme) - VALIDATION
     for name, share in SHARES.items():
-        print(f"{name}: {len(kept[name][0]):,} puzzles, {share:.0%} of the rows")
+        print(f"{name}: {counts[name]:,} puzzles, {share:.0%} of the rows")
     write(given.out / "train", train)
     write(given.out / "val", list(last.values()))
 
