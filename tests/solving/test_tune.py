@@ -1,6 +1,6 @@
 """tune: plans played on recordings against real runs, the choice, resuming, bad input."""
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -12,14 +12,13 @@ from torch import Tensor
 
 from tiltrm.data import Puzzles
 from tiltrm.errors import CheckpointError, DataError, SettingsError
-from tiltrm.explore.plan import Adaptive, Stage, parse_stages
+from tiltrm.explore.plan import Adaptive, parse_stages
 from tiltrm.explore.running import run_search
 from tiltrm.explore.search import adaptive_search
 from tiltrm.solving import tune_recording
 from tiltrm.solving.methods import Stopping, stopping_rules
-from tiltrm.solving.plan_search import PlanSearch, with_usual_end
-from tiltrm.solving.plans import TunedPlan
-from tiltrm.solving.trajectories import PlanRecording, TrajectoryRecord, follow_many, play
+from tiltrm.solving.plan_search import with_usual_end
+from tiltrm.solving.trajectories import PlanRecording, follow_many, play
 from tiltrm.solving.tune import AGREEMENT, LABELS, RULES, Tuner
 from tiltrm.solving.tune_store import PartStore
 from tiltrm.tasks.base import TaskDefaults
@@ -185,40 +184,3 @@ def test_hard_puzzles_are_recorded_in_blocks_that_double() -> None:
     assert sizes == [8, 8, 16, 32, 64, 128, 256]
     assert [sum(sizes[:n]) for n in range(len(sizes))] == list(tune_recording.BEGINS)
     assert sum(sizes) == tune_recording.MOST
-
-
-def recorded(firsts: list[int], trajectories: int = 512) -> PlanRecording:
-    """Hard puzzles, each decided first by the trajectory of this number (-1: by none)."""
-    shape = len(firsts), trajectories, 2
-    right = np.zeros(shape, bool)
-    for puzzle, first in enumerate(firsts):
-        right[puzzle, first:] = first >= 0
-    logits = np.where(right, 9.0, -9.0).astype(np.float32)
-    noisy = TrajectoryRecord(logits, right.astype(np.int64), right, right)
-    quiet = noisy.part(slice(None), slice(0, 1))
-    count = len(firsts)
-    counts = np.full(count, trajectories)
-    return PlanRecording(
-        quiet, {0.3: noisy}, {0.3: counts}, np.arange(count), np.ones(count), 3, True
-    )
-
-
-@pytest.mark.parametrize(
-    ("firsts", "trajectories"),
-    [
-        ([-1] * 20, 0),  # more of the same decides nothing
-        ([0] * 20, 0),  # everything is decided by the first
-        ([4 << n // 2 for n in range(14)], 512),  # every doubling decides two more
-        ([-1] * 19 + [10], 64),
-    ],
-)
-def test_a_reserve_is_as_long_as_more_trajectories_pay(
-    firsts: list[int], trajectories: int
-) -> None:
-    search = PlanSearch(recorded(firsts), MODEL, rules=False)
-    plan = TunedPlan(Adaptive(parse_stages("1x20"), noise=0.3, symmetric_views=True), 5.0)
-    found = search.with_reserve(plan).plan.stages[1:]
-    assert all(stage == Stage(32, 32, noise=0.3) for stage in found)
-    assert sum(stage.particles for stage in found) == trajectories
-    enough = replace(plan.plan, stages=parse_stages("1x20 32x16*16"))
-    assert search.with_reserve(plan._replace(plan=enough)).plan == enough

@@ -4,7 +4,6 @@ A plan is worth its share of right answers less PRICE for every 48 outer steps t
 Proved by tests/solving/test_tune.py.
 """
 
-import math
 from collections.abc import Iterator
 from dataclasses import replace
 from typing import NamedTuple
@@ -16,18 +15,17 @@ from tiltrm.model.base import RecursiveModel
 from tiltrm.settings import HALT_ABOVE
 from tiltrm.solving.methods import Stopping
 from tiltrm.solving.plans import TunedPlan
+from tiltrm.solving.reserve import with_reserve
 from tiltrm.solving.trajectories import (
     PlanRecording,
     Played,
     TrajectoryRecord,
-    hits,
     play,
 )
 
 PRICE = 0.0003  # of 48 outer steps, in right answers
 BETAS = (0.0, 0.25, 1.0)
-RESERVE = Stage(32, 32)  # the stage that a reserve repeats
-LARGEST_RESERVE = 512  # trajectories
+ORDERS = 16  # of the recorded trajectories, where thresholds are compared
 
 
 class PlanPoint(NamedTuple):
@@ -61,15 +59,15 @@ class PlanSearch:
         self.thresholds = [0.0] if rules else _thresholds(recording.quiet, model)
         self.tried: dict[tuple[str, float, float, float], list[Played]] = {}
 
-    def best(self) -> tuple[TunedPlan, Played]:
-        """The plan that is worth most, and its outcome on the recordings."""
+    def best(self) -> TunedPlan:
+        """The plan that is worth most on the recordings, without a reserve."""
         starts = [
             Shape(above=min(2, len(self.thresholds) - 1)),
             Shape(12, (1, 2, 4), (12, 16, 16), (2, 4, 8), 1, len(self.thresholds) - 1),
             Shape(20, (2, 4, 32), (16, 16, 32), (8, 16, 8), 1, min(2, len(self.thresholds) - 1)),
         ]
         found = max((self._climb(start) for start in starts), key=self._worth)
-        return self._plan(found), self._played(found)[-1]
+        return self._plan(found)
 
     def frontier(self) -> tuple[PlanPoint, ...]:
         """The plans that no other beats, the cheapest first; beginnings of plans count too."""
@@ -86,34 +84,34 @@ class PlanSearch:
         return tuple(found)
 
     def with_reserve(self, tuned: TunedPlan) -> TunedPlan:
-        """The plan with as many further trajectories as pay for puzzles harder than these.
+        """The plan with a reserve for puzzles that are harder than the recorded ones."""
+        price = PRICE / 48
+        plan = with_reserve(tuned.plan, self.recording, self._stopping(tuned), price)
+        return tuned._replace(plan=plan)
 
-        If the share of undecided puzzles falls like n^-s with the number n of trajectories, then
-        twice as many decide a share 1 - 2^-s of those left, at a price that grows with n.
+    def with_checked_threshold(self, tuned: TunedPlan) -> TunedPlan:
+        """The plan with the threshold that is worth most over many orders of the trajectories.
+
+        One order has few wrong stops, so it makes a threshold that is too low look good.
         """
-        stopping = Stopping.of(self.model, halt_above=tuned.halt_above, rules=self.rules)
-        noise = self.noises[-1]
-        slope = self._slope(noise, stopping)
-        per_trajectory = PRICE * RESERVE.outer_steps / 48
-        wanted = min((1.0 - 2.0**-slope) / per_trajectory, LARGEST_RESERVE)
-        present = sum(stage.particles for stage in tuned.plan.stages[1:])
-        times = math.ceil(max(0.0, wanted - present) / RESERVE.particles)
-        stages = (*tuned.plan.stages, *[replace(RESERVE, noise=noise)] * times)
-        return tuned._replace(plan=replace(tuned.plan, stages=stages))
+        if tuned.halt_above is None or not self.recording.noisy:
+            return tuned
 
-    def _slope(self, noise: float, stopping: Stopping) -> float:
-        """s, from the open puzzles that 8 and that all recorded trajectories leave undecided."""
-        if noise not in self.recording.noisy:
-            return 0.0
-        found, counts = self.recording.noisy[noise], self.recording.counts[noise]
-        success = (hits(found, stopping) & found.right).any(-1)  # (puzzle, trajectory)
-        recorded = np.arange(success.shape[1]) < counts[:, None]
-        success &= recorded
-        first = np.where(success.any(1), success.argmax(1), success.shape[1])
-        most = int(counts.max(initial=1))
-        few = min(8, most)
-        left = [float((first >= n).sum()) + 0.5 for n in (few, most)]
-        return math.log(left[0] / left[1]) / math.log(most / few) if most > few else 0.0
+        def worth(above: float) -> tuple[float, float]:
+            stopping = self._stopping(tuned._replace(halt_above=above))
+            outcomes = [
+                play(self.recording, tuned.plan, stopping, order)[-1] for order in range(ORDERS)
+            ]
+            return round(sum(map(self._value, outcomes)), 9), above
+
+        return tuned._replace(halt_above=max(self.thresholds, key=worth))
+
+    def outcome(self, tuned: TunedPlan) -> Played:
+        """A plan with recorded noises, on the recordings."""
+        return self._play(tuned)[-1]
+
+    def _stopping(self, tuned: TunedPlan) -> Stopping:
+        return Stopping.of(self.model, halt_above=tuned.halt_above, rules=self.rules)
 
     def _climb(self, shape: Shape) -> Shape:
         """Change one number at a time for as long as that pays."""
@@ -155,20 +153,21 @@ class PlanSearch:
         above = None if self.rules else self.thresholds[shape.above]
         return TunedPlan(plan, above, self.rules)
 
-    def _played(self, shape: Shape) -> list[Played]:
-        tuned = self._plan(shape)
+    def _play(self, tuned: TunedPlan) -> list[Played]:
+        """The outcome after every stage; each plan is played once."""
         plan = tuned.plan
         if not self.recording.noisy:
             plan = replace(plan, stages=plan.stages[:1])
         name = tuned.as_mapping()
         key = name["stages"], plan.noise, plan.beta, tuned.halt_above or 0.0
         if key not in self.tried:
-            stopping = Stopping.of(self.model, halt_above=tuned.halt_above, rules=self.rules)
-            self.tried[key] = play(self.recording, plan, stopping)
+            self.tried[key] = play(self.recording, plan, self._stopping(tuned))
         return self.tried[key]
 
     def _worth(self, shape: Shape) -> float:
-        outcome = self._played(shape)[-1]
+        return self._value(self._play(self._plan(shape))[-1])
+
+    def _value(self, outcome: Played) -> float:
         return outcome.right - PRICE * outcome.evaluations / self.unit
 
 

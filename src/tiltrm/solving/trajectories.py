@@ -28,6 +28,7 @@ from tiltrm.tasks.base import exactly_right, views
 from tiltrm.tasks.published import keeps_rules
 
 MOST = 128  # trajectories of a puzzle that have symmetries of their own
+STRIDE = 37  # trajectories between two orders; prime, so that orders of a few differ too
 Array = np.ndarray[Any, Any]
 
 
@@ -129,11 +130,16 @@ class Played(NamedTuple):
     evaluations: float
 
 
-def play(recording: PlanRecording, plan: Adaptive, stopping: Stopping) -> list[Played]:
-    """The outcome after every stage, had it been the last."""
+def play(
+    recording: PlanRecording, plan: Adaptive, stopping: Stopping, order: int = 0
+) -> list[Played]:
+    """The outcome after every stage, had it been the last.
+
+    order: the noisy trajectories of every puzzle are taken from another one on, and around.
+    """
     count = len(recording.quiet.logits)
     right, spent = np.zeros(count, bool), np.zeros(count)
-    open_, used, done = np.arange(count), dict.fromkeys(recording.noisy, 0), 0
+    open_, used, done = np.arange(count), dict.fromkeys(recording.noisy, order * STRIDE), 0
     found = []
     for number, (stage, noise) in enumerate(zip(plan.stages, plan.noises, strict=True)):
         seen = _stage_view(recording, open_, number, stage, noise, used, done)

@@ -144,10 +144,10 @@ class Tuner:
         search = PlanSearch(self.recorder.record(rows), self.model, rules=self.rules)
         judge = self.recorder.judge
         assert judge is not None
-        chosen, played = search.best()
         usual = adaptive_plan(self.model, self.task, tuned=False, **(
             {"rules": True} if self.rules else {}))  # fmt: skip
-        chosen = search.with_reserve(chosen)
+        chosen = search.with_checked_threshold(search.with_reserve(search.best()))
+        played = search.outcome(chosen)
         chosen = chosen._replace(plan=with_usual_end(chosen.plan, usual.plan))
         own = AdaptivePlan(chosen.plan, Stopping.of(
             self.model, halt_above=chosen.halt_above, rules=self.rules), "halting",
