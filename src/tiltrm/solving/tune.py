@@ -191,8 +191,8 @@ class Tuner:
     def _check(self, plans: dict[str, AdaptivePlan]) -> dict[str, Arrays]:
         """Run the plans on the puzzles that check, until the budget is spent."""
         parts: dict[str, list[Arrays]] = {name: [] for name in plans}
-        size = max(8, int(self.part_size / (4 * 48 * self.per_step)))
-        for first in range(0, len(self.checking), size):
+        first, size = 0, min(64, max(8, int(self.part_size / (4 * 48 * self.per_step))))
+        while first < len(self.checking):
             rows = self.checking[first : first + size]
             if first >= FEWEST / 2 and self.spent > self.budget:
                 break
@@ -207,6 +207,9 @@ class Tuner:
                     made = {**made, "right": made["answer"] == agreed}
                 parts[name].append(made)
                 self._spend(int(made["evaluations"].sum()))
+            first += len(rows)
+            costs = [np.mean([p["evaluations"].mean() for p in found]) for found in parts.values()]
+            size = max(1, int(self.part_size / max(costs)))  # a part takes PART_SECONDS
         return {
             name: {column: np.concatenate([p[column] for p in found]) for column in found[0]}
             for name, found in parts.items()
