@@ -31,7 +31,7 @@ from tiltrm.model.puzzle_rows import chosen_puzzle
 from tiltrm.solving.confidence import FEWEST as FEWEST_CALIBRATED
 from tiltrm.solving.confidence import Calibration, StopFeatures, fit
 from tiltrm.solving.methods import AdaptivePlan, Stopping, adaptive_plan, stopping_rules
-from tiltrm.solving.plan_search import PlanPoint, PlanSearch, with_usual_end
+from tiltrm.solving.plan_search import PlanPoint, PlanSearch
 from tiltrm.solving.plans import TunedPlan, plan_views
 from tiltrm.solving.trajectories import Played, answer_numbers, follow_many
 from tiltrm.solving.tune_recording import AGREEMENT, LABELS, QUIET, RULES, SHARES, Recorder
@@ -146,9 +146,7 @@ class Tuner:
         assert judge is not None
         usual = adaptive_plan(self.model, self.task, tuned=False, **(
             {"rules": True} if self.rules else {}))  # fmt: skip
-        chosen = search.with_checked_threshold(search.with_reserve(search.best()))
-        played = search.outcome(chosen)
-        chosen = chosen._replace(plan=with_usual_end(chosen.plan, usual.plan))
+        chosen, played = search.chosen(usual.plan)
         own = AdaptivePlan(chosen.plan, Stopping.of(
             self.model, halt_above=chosen.halt_above, rules=self.rules), "halting",
             chosen_puzzle(self.model))  # fmt: skip
