@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import torch
 from tests.train import toys
 
 from tiltrm.cli import tune_command
@@ -14,6 +15,7 @@ from tiltrm.model import load, save
 from tiltrm.model.native import CALIBRATION, TUNED, write_beside
 from tiltrm.model.trm import TRM
 from tiltrm.solving import build_search
+from tiltrm.solving.confidence import StopFeatures, fit
 from tiltrm.solving.plans import TunedPlan
 from tiltrm.solving.trajectories import Played
 from tiltrm.solving.tune import Checked, PlanPoint, Tuner, Tuning
@@ -76,6 +78,7 @@ def test_a_plan_that_is_not_kept_is_not_stored(
     assert not (folder / CALIBRATION).exists()
 
 
+@pytest.mark.usefixtures("no_progress")
 def test_bad_input(tiltrm: Any, folder: Path, data: Path, tmp_path: Path) -> None:
     model = ("--model", folder, "--data", data)
     sudoku = tmp_path / "sudoku.csv"
@@ -113,6 +116,7 @@ def test_bad_input(tiltrm: Any, folder: Path, data: Path, tmp_path: Path) -> Non
         assert message in err
 
 
+@pytest.mark.usefixtures("no_progress")
 @pytest.mark.parametrize("content", ['{"weights": "of another model"}', "[]", "nonsense"])
 def test_a_store_of_another_model_is_refused(
     tiltrm: Any, folder: Path, data: Path, tmp_path: Path, content: str
@@ -134,3 +138,29 @@ def test_the_commands_words_say_when_rules_stop() -> None:
     )
     assert "stops at a valid solution" in ruled
     assert "stored" not in ruled
+
+
+def test_the_words_say_which_risk_a_hundred_puzzles_support() -> None:
+    """A hundred right answers: 1 - 0.05^(1/100) = 0.0295. Seven wrong ones among the least trusted
+    leave the 90 most trusted: 1 - 0.05^(1/90) = 0.0328."""
+
+    def supported(wrong: int) -> str:
+        features = StopFeatures(
+            ["halting"] * 100, torch.full((100,), 0.9), torch.linspace(0.6, 0.99, 100),
+            torch.full((100,), 24), torch.ones(100, dtype=torch.bool),
+        )  # fmt: skip
+        right = torch.arange(100) >= wrong
+        found = fit(features, right, task="maze", data="", judge="labels", settings={})
+        return tune_command.supported_risk(found)
+
+    assert supported(0) == (
+        "the smallest --risk that these puzzles support is 0.03, with answers to 100 of 100"
+    )
+    assert supported(7).endswith("support is 0.033, with answers to 90 of 100")
+    assert supported(100) == "these puzzles support no --risk: too few of the answers are right"
+    calibrated = fit(
+        StopFeatures(["halting"] * 60, *[torch.full((60,), 0.9)] * 3, torch.ones(60).bool()),
+        torch.ones(60).bool(), task="maze", data="", judge="labels", settings={},
+    )  # fmt: skip
+    said = tune_command.words(Tuning(**{**vars(tuning()), "calibration": calibrated}), "")
+    assert "confidence calibrated; the smallest --risk that these puzzles support is 0.049" in said

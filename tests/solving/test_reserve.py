@@ -116,3 +116,17 @@ def test_a_threshold_is_compared_in_many_orders(monkeypatch: pytest.MonkeyPatch)
     assert search.with_checked_threshold(TunedPlan(plan, 5.0)).halt_above == 8.0
     monkeypatch.setattr(plan_search, "ORDERS", 1)
     assert search.with_checked_threshold(TunedPlan(plan, 5.0)).halt_above == 5.0
+
+
+@pytest.mark.parametrize(("halts", "longer"), [(False, False), (True, True)])
+def test_a_plan_that_votes_has_no_further_stages(halts: bool, longer: bool) -> None:
+    """Further stages would replace a vote that is right, at their own noise and price."""
+    noisy = trajectories([0.9] * 30 + [1 / 64] * 10, count=64)
+    if not halts:
+        noisy = noisy._replace(logits=np.full_like(noisy.logits, -9.0))
+    search = PlanSearch(recording({0.3: noisy}), MODEL, rules=False)
+    usual = Adaptive(parse_stages("1x20 2x16*4 64x24@0.6*16"), noise=0.3, symmetric_views=True)
+    found, outcome = search.chosen(usual)
+    assert outcome.right >= 0.7
+    assert (found.plan.particle_steps >= usual.particle_steps) == longer
+    assert (outcome.voted > 0.5) == (not halts)

@@ -152,6 +152,27 @@ def test_the_plan_that_a_model_has_is_calibrated_on_all_puzzles(tmp_path: Path) 
         assert calibration.settings["stages"] == "1x6 2x6"  # the task's own plan
 
 
+def test_puzzles_that_cost_much_are_checked_in_small_parts(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """So that a kill loses no more than a part of PART_SECONDS, whatever a puzzle costs."""
+    sizes: list[int] = []
+    made = Tuner._solve
+
+    def counted(self: Tuner, own: Any, rows: Tensor) -> Any:
+        sizes.append(len(rows))
+        found = made(self, own, rows)
+        return {**found, "evaluations": np.full(len(rows), 1000)}
+
+    monkeypatch.setattr(Tuner, "_solve", counted)
+    own = tuner(tmp_path, puzzles(80), evaluations=10**6)
+    own.part_size = 5000.0
+    own.calibrate()
+    assert sizes[0] == 8
+    assert set(sizes[1:-1]) == {5}
+    assert sum(sizes) == 80
+
+
 def test_bad_input_gets_a_sentence(tmp_path: Path) -> None:
     with pytest.raises(DataError, match="at least 40 puzzles to tune on, got 8"):
         tuner(tmp_path, puzzles(8))

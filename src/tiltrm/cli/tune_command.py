@@ -21,7 +21,8 @@ from tiltrm.model.checkpoint import BUNDLED, bundled
 from tiltrm.model.native import CALIBRATION, CONFIG, TUNED, read_mapping, write_beside
 from tiltrm.report.tuning import draw_frontier
 from tiltrm.solving import task_of
-from tiltrm.solving.risk import smallest_risk
+from tiltrm.solving.confidence import Calibration
+from tiltrm.solving.risk import rung_for, smallest_risk
 from tiltrm.solving.tune import Checked, Tuner, Tuning
 from tiltrm.solving.tune_store import PartStore
 
@@ -103,8 +104,7 @@ def _calibrate(arguments: argparse.Namespace, tuner: Tuner, folder: Path) -> int
         return 0
     print(
         f"calibrated on {found.puzzles:,} puzzles by {found.judge}: {checked.right:,} right at "
-        f"{checked.evaluations:,.1f} evaluations a puzzle\n"
-        f"the smallest risk that these puzzles support is {smallest_risk(found.ladder):.2g}"
+        f"{checked.evaluations:,.1f} evaluations a puzzle\n{supported_risk(found)}"
     )
     return 0
 
@@ -147,11 +147,25 @@ def words(found: Tuning, stored: str) -> str:
     ]
     if found.calibration is None:
         lines.append("  confidence not calibrated: too few puzzles, or no judge of single answers")
+    else:
+        lines.append(f"  confidence calibrated; {supported_risk(found.calibration)}")
     if stored:
         which = "stored" if found.kept else "calibration of the task's plan stored"
         if found.kept or found.calibration is not None:
             lines.append(f"  {which} in {stored}; solve, evaluate and serve use it from now on")
     return "\n".join(lines)
+
+
+def supported_risk(calibration: Calibration) -> str:
+    """What --risk may be with this calibration."""
+    risk = smallest_risk(calibration.ladder)
+    if risk >= 1.0:
+        return "these puzzles support no --risk: too few of the answers are right"
+    answered = rung_for(calibration.ladder, risk).answered
+    return (
+        f"the smallest --risk that these puzzles support is {risk:.2g}, with answers to "
+        f"{answered:,} of {calibration.puzzles:,}"
+    )
 
 
 def _share(checked: Checked) -> str:

@@ -83,11 +83,24 @@ class PlanSearch:
                 found.append(PlanPoint(evaluations, -lost, begun, above))
         return tuple(found)
 
-    def with_reserve(self, tuned: TunedPlan) -> TunedPlan:
-        """The plan with a reserve for puzzles that are harder than the recorded ones."""
-        price = PRICE / 48
-        plan = with_reserve(tuned.plan, self.recording, self._stopping(tuned), price)
-        return tuned._replace(plan=plan)
+    def chosen(self, usual: Adaptive) -> tuple[TunedPlan, Played]:
+        """The best plan with its reserve and a checked threshold, and its outcome.
+
+        It searches for no less long than the usual plan. Where most of the undecided answers are
+        right, the vote after the last step finds them, and further stages would only replace it.
+        """
+        found = self.best()
+        outcome = self._play(found)[-1]
+        by_vote = outcome.voted > outcome.undecided / 2
+        if not by_vote:
+            stopping = self._stopping(found)
+            reserved = with_reserve(found.plan, self.recording, stopping, PRICE / 48)
+            found = found._replace(plan=reserved)
+        found = self.with_checked_threshold(found)
+        outcome = self._play(found)[-1]  # the usual plan's noises are not among the recorded ones
+        if not by_vote:
+            found = found._replace(plan=with_usual_end(found.plan, usual))
+        return found, outcome
 
     def with_checked_threshold(self, tuned: TunedPlan) -> TunedPlan:
         """The plan with the threshold that is worth most over many orders of the trajectories.
@@ -105,10 +118,6 @@ class PlanSearch:
             return round(sum(map(self._value, outcomes)), 9), above
 
         return tuned._replace(halt_above=max(self.thresholds, key=worth))
-
-    def outcome(self, tuned: TunedPlan) -> Played:
-        """A plan with recorded noises, on the recordings."""
-        return self._play(tuned)[-1]
 
     def _stopping(self, tuned: TunedPlan) -> Stopping:
         return Stopping.of(self.model, halt_above=tuned.halt_above, rules=self.rules)

@@ -95,9 +95,10 @@ def rung_for(rungs: Sequence[Rung], risk: float) -> Rung:
         found = rung
     if found is None:
         first = enough[0]
+        is_are = "is" if first.wrong == 1 else "are"
         raise SettingsError(
             f"a risk of {risk:g} cannot be promised: of the {first.answered:,} most trusted "
-            f"answers to the calibration puzzles {first.wrong:,} are wrong, so that up to "
+            f"answers to the calibration puzzles {first.wrong:,} {is_are} wrong, so that up to "
             f"{first.bound:.2g} may be; ask for a risk of {smallest_risk(rungs):.2g}, or calibrate "
             "on more puzzles"
         )

@@ -128,6 +128,7 @@ class Played(NamedTuple):
     right: float
     undecided: float
     evaluations: float
+    voted: float = 0.0  # undecided and right: the vote after the last step found the answer
 
 
 def play(
@@ -150,8 +151,11 @@ def play(
         done += stage.outer_steps
         weight = recording.weight / recording.weight.sum()
         found.append(
-            Played(float(weight @ right), float(weight[open_].sum()), float(weight @ spent))
-        )
+            Played(
+                float(weight @ right), float(weight[open_].sum()), float(weight @ spent),
+                float(weight[open_] @ right[open_]),
+            )
+        )  # fmt: skip
     return found
 
 

@@ -31,7 +31,7 @@ from tiltrm.model.puzzle_rows import chosen_puzzle
 from tiltrm.solving.confidence import FEWEST as FEWEST_CALIBRATED
 from tiltrm.solving.confidence import Calibration, StopFeatures, fit
 from tiltrm.solving.methods import AdaptivePlan, Stopping, adaptive_plan, stopping_rules
-from tiltrm.solving.plan_search import PlanPoint, PlanSearch, with_usual_end
+from tiltrm.solving.plan_search import PlanPoint, PlanSearch
 from tiltrm.solving.plans import TunedPlan, plan_views
 from tiltrm.solving.trajectories import Played, answer_numbers, follow_many
 from tiltrm.solving.tune_recording import AGREEMENT, LABELS, QUIET, RULES, SHARES, Recorder
@@ -146,9 +146,7 @@ class Tuner:
         assert judge is not None
         usual = adaptive_plan(self.model, self.task, tuned=False, **(
             {"rules": True} if self.rules else {}))  # fmt: skip
-        chosen = search.with_checked_threshold(search.with_reserve(search.best()))
-        played = search.outcome(chosen)
-        chosen = chosen._replace(plan=with_usual_end(chosen.plan, usual.plan))
+        chosen, played = search.chosen(usual.plan)
         own = AdaptivePlan(chosen.plan, Stopping.of(
             self.model, halt_above=chosen.halt_above, rules=self.rules), "halting",
             chosen_puzzle(self.model))  # fmt: skip
@@ -191,8 +189,8 @@ class Tuner:
     def _check(self, plans: dict[str, AdaptivePlan]) -> dict[str, Arrays]:
         """Run the plans on the puzzles that check, until the budget is spent."""
         parts: dict[str, list[Arrays]] = {name: [] for name in plans}
-        size = max(8, int(self.part_size / (4 * 48 * self.per_step)))
-        for first in range(0, len(self.checking), size):
+        first, size = 0, min(64, max(8, int(self.part_size / (4 * 48 * self.per_step))))
+        while first < len(self.checking):
             rows = self.checking[first : first + size]
             if first >= FEWEST / 2 and self.spent > self.budget:
                 break
@@ -207,6 +205,9 @@ class Tuner:
                     made = {**made, "right": made["answer"] == agreed}
                 parts[name].append(made)
                 self._spend(int(made["evaluations"].sum()))
+            first += len(rows)
+            costs = [np.mean([p["evaluations"].mean() for p in found]) for found in parts.values()]
+            size = max(1, int(self.part_size / max(costs)))  # a part takes PART_SECONDS
         return {
             name: {column: np.concatenate([p[column] for p in found]) for column in found[0]}
             for name, found in parts.items()
