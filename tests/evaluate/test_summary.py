@@ -153,6 +153,11 @@ def test_a_title_says_what_is_not_usual() -> None:
     assert named("sudoku", stages=[[1, 8], [2, 4, True, 0.7], [2, 4, True, 0.7]], turned=False) == (
         "adaptive, not turned, 1x8 2x4@0.7+*2"
     )
+    long = [[1, 20], *([[2, 8, False, 0.1], [4, 8, False, 0.2]] * 9)]
+    assert (
+        named("sudoku", stages=long, turned=True)
+        == "adaptive, 1x20 .. 4x8@0.2 (19 stages, 164 steps)"
+    )
     assert named("sudoku4", turned=True) == named("sudoku4") == "adaptive"
     assert named("maze", turned=True) == "adaptive, turned"
     assert named("maze", beta=2, halt_above=1) == "adaptive, beta 2.0, halt_above 1.0"

@@ -167,7 +167,7 @@ def test_a_tuned_plan_and_a_calibration_are_the_models(calm: TRM) -> None:
 @pytest.mark.parametrize(
     ("confidence", "halt", "steps"), [(0.2, 0.9, 1), (1.0, 1.0, 5), (0.0, 0.0, 90), (0.7, 0.4, 7)]
 )
-@pytest.mark.parametrize("decided_by", ["halting", "agreement", "budget"])
+@pytest.mark.parametrize("decided_by", ["halting", "agreement", "budget", "rules"])
 def test_the_stated_confidence_is_the_librarys(
     decided_by: str, confidence: float, halt: float, steps: int
 ) -> None:

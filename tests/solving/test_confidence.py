@@ -68,6 +68,18 @@ def test_a_curve_never_falls_and_never_says_0_or_1() -> None:
     assert curve.share == pytest.approx((300.5 / 301,))
 
 
+def test_a_valid_solution_claims_the_share_of_right_ones_among_valid_answers() -> None:
+    """200 of 204 valid answers are right; no search of the calibration stopped by the rules."""
+    every = torch.ones(204, dtype=torch.bool)
+    full = torch.full((204,), 0.999)
+    seen = StopFeatures(["halting"] * 204, full, full, torch.full((204,), 20), every)
+    found = calibration(seen, torch.arange(204) < 200)
+    stop = StopFeatures(["rules", "agreement"], full[:2], full[:2], torch.tensor([9, 9]), every[:2])
+    assert found.confidence(stop).tolist() == pytest.approx([200.5 / 205, 0.5])
+    broken = stop._replace(valid=~every[:2])
+    assert found.confidence(broken).tolist() == [0.0, 0.0]
+
+
 def test_undecided_answers_claim_their_calibrated_share() -> None:
     """Four undecided puzzles, all wrong, among 200: the next one is most likely wrong too."""
     count = 204

@@ -134,6 +134,7 @@ def words(found: Tuning, stored: str) -> str:
         [f"{100 * p.right:.2f}", f"{p.evaluations:,.1f}", f"{p.halt_above:g}", p.stages]
         for p in points
     ]
+    verdict = "kept" if found.kept else "not kept: the task's own plan is no worse there"
     lines = [
         f"frontier on {found.puzzles:,} puzzles, right by {found.judge}:",
         align(table, left=0),
@@ -142,8 +143,7 @@ def words(found: Tuning, stored: str) -> str:
         f"  played: {found.played.right:.2%} right at {found.played.evaluations:,.1f} evaluations",
         f"  on {found.checked.puzzles:,} other puzzles: {_share(found.checked)}; "
         f"the task's own plan: {_share(found.untuned)}",
-        f"  {'kept' if found.kept else 'not kept: the task plan is right more often there'}; "
-        f"tuning took {found.evaluations:,} evaluations",
+        f"  {verdict}; tuning took {found.evaluations:,} evaluations",
     ]
     if found.calibration is None:
         lines.append("  confidence not calibrated: too few puzzles, or no judge of single answers")

@@ -7,6 +7,8 @@ from tiltrm.evaluate.options import PLANNED, RECORDS, STEERING, TURNED, default_
 from tiltrm.explore.plan import Adaptive, format_stages
 from tiltrm.solving import default_plan, resized_plan
 
+LONGEST = 60  # characters of a plan in a title
+
 
 def title(method: str, settings: Iterable[tuple[str, Any]], task: str) -> str:
     """'guided', or 'guided, particles 4' where that is not the default on this task."""
@@ -35,7 +37,16 @@ def _planned(own: Adaptive, usual: Adaptive) -> Iterator[str]:
                 return
     if own.noise != usual.noise:
         yield noise
-    yield format_stages(own.stages)
+    yield _shortened(own)
+
+
+def _shortened(plan: Adaptive) -> str:
+    """All stages if they fit into a table, else the first and the last of them."""
+    stages = format_stages(plan.stages)
+    if len(stages) <= LONGEST:
+        return stages
+    first, *_, last = stages.split(" ")
+    return f"{first} .. {last} ({len(plan.stages)} stages, {plan.outer_steps} steps)"
 
 
 def _sized(sizes: Mapping[str, int]) -> Iterator[str]:

@@ -92,12 +92,14 @@ def _stopping(stopping: Stopping) -> dict[str, Any]:
 
 
 def _calibration(model: RecursiveModel) -> dict[str, Any] | None:
-    """The curves of calibration.json, and the settings that they are for."""
+    """The curves of a calibration, and the settings that they are for."""
     found = calibration_of(model)
     if found is None:
         return None
     curves = {name: curve._asdict() for name, curve in found.curves.items()}
-    return {"settings": dict(found.settings), "curves": curves}
+    return {
+        "settings": dict(found.settings), "curves": curves, "right_if_valid": found.right_if_valid,
+    }  # fmt: skip
 
 
 def _views(plan: Adaptive, task: Task, model: RecursiveModel) -> dict[str, Any] | None:

@@ -25,6 +25,7 @@ from tiltrm.tasks.published import keeps_rules
 
 FEWEST = 50  # puzzles; of fewer, no calibration is fitted
 SMALLEST_BIN, BINS = 20, 40  # puzzles in a bin before bins are pooled; bins at most
+VALID = "rules"  # the stopping rule that stops at a valid solution
 UNSEEN = 0.5  # most that is said of a stopping rule that the calibration never saw
 LARGEST_LOGIT = 16.0
 RIDGE, ROUNDS = 1.0, 300  # of the logistic regression
@@ -99,6 +100,11 @@ class ConfidenceCurve(NamedTuple):
         return torch.tensor(self.share).double()[torch.searchsorted(edges, score, right=True)]
 
 
+def _stopped(features: StopFeatures, rule: str) -> Tensor:
+    """Which searches stopped by this rule: (puzzle,) bool."""
+    return torch.tensor([by == rule for by in features.decided_by], dtype=torch.bool)
+
+
 def fit_curve(numbers: Tensor, right: Tensor) -> ConfidenceCurve:
     """Logistic regression with weights of at least 0, then pooled bins of its score.
 
@@ -162,11 +168,24 @@ class Calibration:
 
     def confidence(self, features: StopFeatures) -> Tensor:
         """The probability that each answer is right: (puzzle,)."""
-        found, numbers = features.own().clamp(max=UNSEEN), features.numbers()
+        own, numbers = features.own(), features.numbers()
+        found = torch.where(_stopped(features, VALID), own.clamp(max=self.right_if_valid),
+                            own.clamp(max=UNSEEN))  # fmt: skip
         for name, curve in self.curves.items():
-            rows = torch.tensor([by == name for by in features.decided_by], dtype=torch.bool)
-            found = torch.where(rows, curve(numbers), found)
+            found = torch.where(_stopped(features, name), curve(numbers), found)
         return found.masked_fill(~features.valid, 0.0)
+
+    @property
+    def right_if_valid(self) -> float:
+        """The share of right answers among all calibration answers that break no rule.
+
+        It limits the confidence of a search that stops at valid solutions only, where the
+        calibration is for another one.
+        """
+        if not self.ladder:
+            return UNSEEN
+        everyone = self.ladder[-1]
+        return (everyone.answered - everyone.wrong + 0.5) / (everyone.answered + 1)
 
     def as_mapping(self) -> dict[str, Any]:
         """Ready for JSON."""
@@ -215,7 +234,7 @@ def fit(
     numbers = features.numbers()
     curves = {}
     for name in sorted(set(features.decided_by)):
-        rows = torch.tensor([by == name for by in features.decided_by]) & features.valid
+        rows = _stopped(features, name) & features.valid
         if rows.any():
             curves[name] = fit_curve(numbers[rows], right[rows])
     return Calibration(

@@ -3,8 +3,9 @@
 1. Trajectories of every second puzzle are recorded (`tiltrm.solving.tune_recording`).
 2. Plans are played on the recordings (`tiltrm.solving.trajectories`) and improved one number at a
    time. A plan is worth its share of right answers less PRICE for every 48 outer steps it costs.
-3. The chosen plan and the task's own are run on the other puzzles. The chosen one is kept unless it
-   is right less often there. The calibration of the confidence comes from this run.
+3. The chosen plan and the task's own are run on the other puzzles. The chosen one is kept where it
+   is right more often there, or as often at fewer evaluations. The calibration of the confidence
+   comes from this run.
 
 Right means equal to the label, where there are labels; otherwise valid by the rules of the task;
 otherwise equal to the answer on which the trajectories agree. Proved by tests/solving/test_tune.py.
@@ -59,13 +60,17 @@ class Checked(NamedTuple):
     right: int
     evaluations: float  # per puzzle
 
+    def is_better_than(self, other: "Checked") -> bool:
+        """Whether it is right more often, or as often at fewer evaluations."""
+        return (self.right, -self.evaluations) > (other.right, -other.evaluations)
+
 
 @dataclass(frozen=True)
 class Tuning:
     """The outcome of a tuning run."""
 
     chosen: TunedPlan
-    kept: bool  # False: the task's own plan was right more often on the puzzles that check
+    kept: bool  # False: the task's own plan was no worse on the puzzles that check
     judge: str
     puzzles: int  # that the plan was chosen on
     played: Played  # the chosen plan on the recordings
@@ -152,7 +157,7 @@ class Tuner:
             chosen_puzzle(self.model))  # fmt: skip
         results = self._check({"tuned": own, "untuned": usual})
         checked, untuned = (self._score(results[name]) for name in ("tuned", "untuned"))
-        kept = checked.right >= untuned.right
+        kept = checked.is_better_than(untuned)
         final, name = (own, "tuned") if kept else (usual, "untuned")
         return Tuning(
             chosen, kept, judge, len(rows), played, checked, untuned, self.spent,

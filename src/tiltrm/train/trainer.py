@@ -52,7 +52,8 @@ class Trainer:
         self.held_out = held_out
         self.learner = Learner(settings, train, self.world, self.device, names)
         self.clock = TrainingClock(settings, self.world, self.device)
-        self.train_sample = train.take(slice(0, len(val)))
+        rows = torch.linspace(0, len(train) - 1, min(len(val), len(train))).long()
+        self.train_sample = train.take(rows)  # from all parts, since files may be sorted by type
         self.best = -1.0
         self.resumed = False
         self.origin = describe_origin(command, train, val, self.device, self.world.size)

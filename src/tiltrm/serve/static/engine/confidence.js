@@ -15,7 +15,8 @@ export function statedConfidence({ fixed, calibration, settings }, stop) {
   const own = stop.decidedBy === "budget" ? halting : stop.confidence;
   if (!calibration) return stop.decidedBy === "agreement" ? halting : own;
   const curve = calibration.curves[stop.decidedBy];
-  const found = curve ? shareOf(curve, stop) : Math.min(own, UNSEEN);
+  const most = stop.decidedBy === "rules" ? calibration.right_if_valid : UNSEEN;
+  const found = curve ? shareOf(curve, stop) : Math.min(own, most);
   return sameSettings(calibration.settings, settings) ? found : Math.min(found, own);
 }
 
