@@ -22,7 +22,7 @@ ATTENTION = TRMConfig(
 
 
 @pytest.mark.parametrize("config", [MIXING, ATTENTION])
-@pytest.mark.parametrize("kind", ["muon", "adamw"])
+@pytest.mark.parametrize("kind", ["muon", "normuon", "adamw"])
 def test_every_parameter_is_in_exactly_one_group(config: TRMConfig, kind: str) -> None:
     model = TRM(config)
     built = optimiser.build_optimisers(model, toys.settings(optimiser=kind))
@@ -42,7 +42,7 @@ def test_groups_hold_what_they_say() -> None:
     assert rest == {"embedding", "prefix", *heads}
 
 
-@pytest.mark.parametrize("kind", ["muon", "adamw"])
+@pytest.mark.parametrize("kind", ["muon", "normuon", "adamw"])
 @pytest.mark.parametrize("mixing_decay", [-1.0, 0.0, 0.5])
 def test_decay_is_decoupled_and_by_group(kind: str, mixing_decay: float) -> None:
     """Without a gradient a weight shrinks by 1 - rate x decay of its own group."""

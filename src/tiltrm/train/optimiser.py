@@ -10,6 +10,7 @@ from torch import Tensor, nn
 from torch.optim import Optimizer
 
 from tiltrm.cpu_precision import avoid_illegal_instructions
+from tiltrm.train.normuon import NorMuon
 from tiltrm.train.settings import Schedule, TrainSettings
 
 
@@ -41,15 +42,24 @@ def build_optimisers(model: nn.Module, settings: TrainSettings) -> list[Optimize
     else:
         if not on_gpu:
             avoid_illegal_instructions()  # Muon multiplies in bfloat16
-        muon = torch.optim.Muon(
-            network, momentum=settings.momentum, nesterov=True,
-            ns_steps=settings.newton_schulz, adjust_lr_fn="original",
-        )  # fmt: skip
-        optimisers = [muon, torch.optim.AdamW([heads], betas=settings.betas, fused=on_gpu)]
+        optimisers = [
+            _muon(network, settings),
+            torch.optim.AdamW([heads], betas=settings.betas, fused=on_gpu),
+        ]
     for optimiser in optimisers:
         for group in optimiser.param_groups:
             group["base_rate"] = group["lr"]
     return optimisers
+
+
+def _muon(groups: list[dict[str, Any]], settings: TrainSettings) -> Optimizer:
+    if settings.optimiser == "normuon":
+        return NorMuon(groups, momentum=settings.momentum, ns_steps=settings.newton_schulz,
+                       row_decay=settings.betas[1])  # fmt: skip
+    return torch.optim.Muon(
+        groups, momentum=settings.momentum, nesterov=True, ns_steps=settings.newton_schulz,
+        adjust_lr_fn="original",
+    )  # fmt: skip
 
 
 def parameter_groups(model: nn.Module) -> ParameterGroups:

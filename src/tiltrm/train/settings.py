@@ -18,7 +18,7 @@ from tiltrm.tasks import by_name
 ANY_TASK = "any"  # the task in the file name of a preset that fits every task
 SHAPES = ("constant", "linear", "cosine")
 LOSSES = ("softmax", "stablemax")
-OPTIMISERS = ("muon", "adamw")
+OPTIMISERS = ("muon", "normuon", "adamw")
 AUGMENTATIONS = ("none", "endless", "fixed", "moved", "fresh")
 MOST = 2**31 - 1  # far above any use; larger numbers would overflow in the C libraries
 
