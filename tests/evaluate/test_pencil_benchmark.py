@@ -1,11 +1,13 @@
 """benchmarks.pencil: every type has its row, the verdict comes first, results are stored."""
 
+import json
 import sys
 from pathlib import Path
+from subprocess import CompletedProcess
 from typing import Any
 
 import pytest
-from benchmarks import pencil, pencil_columns
+from benchmarks import pencil, pencil_columns, pencil_seconds
 from benchmarks.pencil_results import MethodResult, PencilResults, TypeColumns
 from benchmarks.verdict import GuidanceEffect
 from tests.tasks.pencil.pencil_samples import LINK, PUZZLES, save_random_model
@@ -94,3 +96,25 @@ def test_columns_are_about_guided() -> None:
         SettingsError, match="--columns compares guided with the others, got 'ptrm'"
     ):
         pencil_columns.guided_settings("ptrm")
+
+
+def test_seconds_are_of_whole_commands(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A process for every puzzle gets its address and the options; no record is an error."""
+    started: list[list[str]] = []
+
+    def command(arguments: tuple[str, ...], **_: Any) -> CompletedProcess[str]:
+        started.append(list(arguments[3:]))
+        record = json.dumps({"seconds": 0.5, "solved_by_rules": len(started) == 1})
+        return CompletedProcess(arguments, 1, record if len(started) < 3 else "", "a sentence")
+
+    monkeypatch.setattr(pencil_seconds.subprocess, "run", command)
+    runs = [pencil_seconds.solve(PUZZLES["tapa"][0], ["--seconds", "9"]) for _ in range(2)]
+    assert started[0] == [
+        "solve", PUZZLES["tapa"][0], "--json", "--device", "cpu", "--seconds", "9"
+    ]  # fmt: skip
+    assert [run.solved for run in runs] == [True, False]
+    with pytest.raises(RuntimeError, match="exit code 1; a sentence"):
+        pencil_seconds.solve(PUZZLES["tapa"][0], [])
+    timed = pencil_seconds.TimedCommand
+    some = [timed(9.0, 1.0, True), timed(2.0, 0.5, False), timed(4.0, 2.0, True)]
+    assert pencil_seconds.row("tapa", some) == "| tapa (3) | 2 | 4.0 | 1.0 | 9.0 |"
