@@ -90,7 +90,8 @@ def run(given: argparse.Namespace) -> PencilResults:
     results = PencilResults(
         str(given.model), names, {k: len(v) for k, v in by_type(puzzles).items()}
     )
-    print(f"\n{results.header()}")
+    if given.method:
+        print(f"\n{results.header()}")
     for text in given.method:
         begun = time.perf_counter()
         rows = tuple(run_method(model, puzzles, text))

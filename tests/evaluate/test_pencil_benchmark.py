@@ -2,12 +2,13 @@
 
 import json
 import sys
+from dataclasses import replace
 from pathlib import Path
 from subprocess import CompletedProcess
 from typing import Any
 
 import pytest
-from benchmarks import pencil, pencil_columns, pencil_seconds
+from benchmarks import pencil, pencil_columns, pencil_frontier, pencil_seconds
 from benchmarks.pencil_results import MethodResult, PencilResults, TypeColumns
 from benchmarks.verdict import GuidanceEffect
 from tests.tasks.pencil.pencil_samples import LINK, PUZZLES, save_random_model
@@ -69,6 +70,8 @@ def test_one_command_prints_stores_and_draws(
     assert results.columns_table() in again
     assert results.line("deterministic:outer_steps=2") in again
     assert picture.read_text().count("heyawake, 2 puzzles") == 1
+    with pytest.raises(SettingsError, match="a picture needs results of at least one method"):
+        pencil_frontier.draw(replace(results, rows=()))
 
 
 def test_tables_by_hand() -> None:
