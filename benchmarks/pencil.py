@@ -1,92 +1,145 @@
-"""Pencil puzzles by type: how many each method solves, and at how many evaluations.
+"""Pencil puzzles by type: how many each method solves, at how many evaluations, and the verdict.
 
-`python -m benchmarks.pencil --model M --data golden.csv --method deterministic guided adaptive`
-prints a row for every method and a column for every type. Files are CSV with a column `question`
-(addresses) or folders of NPY arrays; answers are not needed: each puzzle has one solution, so an
-answer that keeps all rules is it. Boards beyond 10 x 10 are left out, and counted.
+`python -m benchmarks.pencil --data golden.csv --method deterministic guided adaptive_rules --json
+golden.json --picture golden.svg` prints a row for every method and a column for every type, stores
+the rows after every method, and draws them. `--columns` asks `tiltrm diagnose` about every type on
+other puzzles first (`--asked`), then prints Table 1's columns and whether the verdicts came true.
+`--draw generated.json golden.json --picture F.svg` prints stored results again, one file after the
+other, and draws the last.
+
+Files are CSV with a column `question` (addresses of any types), all of them taken together, or
+folders of NPY arrays. Answers are not needed: each puzzle has one solution, so an answer that keeps
+all rules is it. Boards beyond 10 x 10 are left out, and counted.
 """
 
 import argparse
-import csv
 import time
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import torch
-from torch import Tensor
 
 import tiltrm
+from benchmarks.pencil_columns import guided_settings, measure_columns, say_verdicts
+from benchmarks.pencil_frontier import draw
+from benchmarks.pencil_results import MethodResult, PencilResults
 from tiltrm.cli.methods import parse_method
-from tiltrm.data import npy
+from tiltrm.data import Puzzles
+from tiltrm.data import read as read_puzzles
 from tiltrm.device import choose
-from tiltrm.errors import PuzzleError
 from tiltrm.evaluate.options import complete
 from tiltrm.evaluate.peers import Case, evaluate_method
+from tiltrm.folders import write_whole
+from tiltrm.model.build import Model
 from tiltrm.tasks.pencil import PENCIL
 from tiltrm.tasks.pencil.puzzle import KINDS
 
 
-def read(path: Path) -> tuple[Tensor, Tensor | None]:
-    """Questions and answers (puzzle, cell) of a file or folder; None where it has no answers."""
-    if path.is_dir():
-        puzzles = npy.read(path, PENCIL)
-        return puzzles.questions, puzzles.labels()
-    found, answers, left_out = [], [], 0
-    with path.open(newline="", encoding="utf-8") as file:
-        for row in csv.DictReader(file):
-            try:
-                found.append(PENCIL.encode(row["question"]))
-            except PuzzleError:
-                left_out += 1
-                continue
-            if row.get("answer"):
-                answers.append(PENCIL.encode(row["answer"], answer=True))
-    print(f"{path.name}: {len(found)} puzzles, {left_out} left out", flush=True)
-    return torch.stack(found), torch.stack(answers) if len(answers) == len(found) else None
+def read(paths: Sequence[Path], limit: int | None = None) -> Puzzles:
+    """The puzzles of all files, at most so many of each type, type by type."""
+    parts = []
+    for path in paths:
+        part = read_puzzles(path, PENCIL, skip_sizes=True)
+        print(f"{path.name}: {len(part):,} puzzles, {part.skipped:,} left out", flush=True)
+        parts.append(part)
+    answers = [part.answers for part in parts if part.answers is not None]
+    questions = torch.cat([part.questions for part in parts])
+    together = Puzzles(
+        PENCIL, questions, torch.cat(answers) if len(answers) == len(parts) else None
+    )
+    types = PENCIL.types(questions)
+    rows = [(types == kind.number).nonzero().flatten()[:limit] for kind in KINDS]
+    return together.take(torch.cat(rows))
+
+
+def by_type(puzzles: Puzzles) -> dict[str, Puzzles]:
+    """The puzzles of each type that occurs, under its name."""
+    types = PENCIL.types(puzzles.questions)
+    rows = {kind.name: (types == kind.number).nonzero().flatten() for kind in KINDS}
+    return {name: puzzles.take(places) for name, places in rows.items() if len(places)}
+
+
+def run_method(model: Model, puzzles: Puzzles, text: str) -> Iterator[MethodResult]:
+    """One method with its settings: a result for all puzzles, and one for each type."""
+    name, own = parse_method(text)
+    case = Case(
+        model, PENCIL, puzzles.questions, puzzles.answers, complete(name, own, PENCIL.name), 0,
+        torch.arange(len(puzzles)),
+    )  # fmt: skip
+    found = evaluate_method(name, case)
+    solved = torch.as_tensor(found["valid"]).double()
+    spent = torch.as_tensor(found["evaluations"]).double()
+    oracle = None if found["oracle"] is None else torch.as_tensor(found["oracle"]).double()
+    types = PENCIL.types(puzzles.questions)
+    masks = {"all": types >= 0} | {kind.name: types == kind.number for kind in KINDS}
+    for kind, own_rows in masks.items():
+        if own_rows.any():
+            best = None if oracle is None else float(oracle[own_rows].mean())
+            yield MethodResult(
+                text, kind, int(own_rows.sum()), float(solved[own_rows].mean()),
+                float(spent[own_rows].mean()), best,
+            )  # fmt: skip
+
+
+def run(given: argparse.Namespace) -> PencilResults:
+    """Run the methods, print their rows as they come, and store them after each."""
+    model = tiltrm.load(given.model, device=choose(given.device))
+    puzzles = read(given.data, given.limit)
+    names = tuple(path.name for path in given.data)
+    results = PencilResults(
+        str(given.model), names, {k: len(v) for k, v in by_type(puzzles).items()}
+    )
+    if given.method:
+        print(f"\n{results.header()}")
+    for text in given.method:
+        begun = time.perf_counter()
+        rows = tuple(run_method(model, puzzles, text))
+        results = replace(results, rows=(*results.rows, *rows))
+        print(f"{results.line(text)}  <!-- {time.perf_counter() - begun:.1f} s -->", flush=True)
+        _store(results, given.json)
+    if given.columns:
+        settings = guided_settings(given.columns)
+        asked = by_type(read(given.asked, given.ask))
+        said = dict(say_verdicts(model, asked, settings))
+        columns = tuple(measure_columns(model, by_type(puzzles), settings, said))
+        results = replace(results, columns=columns)
+        _store(results, given.json)
+        print(f"\n{results.columns_table()}")
+    return results
+
+
+def _store(results: PencilResults, path: Path | None) -> None:
+    if path is not None:
+        write_whole(path, results.as_json())
 
 
 def main() -> None:
-    """The command of the docstring."""
-    parser = argparse.ArgumentParser(description="Pencil puzzles solved by type.")
+    """The commands of the docstring."""
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--model", default="pencil")
-    parser.add_argument("--data", type=Path, nargs="+", required=True)
-    parser.add_argument("--method", nargs="+", default=["deterministic", "guided", "adaptive"])
+    what = parser.add_mutually_exclusive_group(required=True)
+    what.add_argument("--data", type=Path, nargs="+")
+    what.add_argument("--draw", type=Path, nargs="+", help="stored results instead of a run")
+    parser.add_argument("--method", nargs="*", default=["deterministic", "guided", "adaptive"])
+    parser.add_argument("--columns", nargs="?", const="guided", help="guided, and its settings")
+    parser.add_argument("--asked", type=Path, nargs="+", help="other puzzles, for the verdicts")
+    parser.add_argument("--ask", type=int, default=32, help="of them, of each type")
     parser.add_argument("--limit", type=int, help="puzzles of each type")
+    parser.add_argument("--json", type=Path, help="where to store the results")
+    parser.add_argument("--picture", type=Path, help="where to draw the frontier, as SVG")
     parser.add_argument("--device", default="auto")
     given = parser.parse_args()
-    model = tiltrm.load(given.model, device=choose(given.device))
-    for path in given.data:
-        tokens, labels = read(path)
-        types = PENCIL.types(tokens)
-        places = [(types == kind.number).nonzero().flatten()[: given.limit] for kind in KINDS]
-        rows = torch.cat(places)
-        tokens, types = tokens[rows], types[rows]
-        labels = None if labels is None else labels[rows]
-        known = [kind for kind in KINDS if bool((types == kind.number).any())]
-        counts = " ".join(f"{kind.name} {int((types == kind.number).sum())}" for kind in known)
-        print(f"\n{path.name}: {counts}; solved in % (evaluations a puzzle)")
-        for text in given.method:
-            begun = time.perf_counter()
-            method, own = parse_method(text)
-            settings = complete(method, own, PENCIL.name)
-            case = Case(model, PENCIL, tokens, labels, settings, 0, torch.arange(len(tokens)))
-            found = evaluate_method(method, case)
-            solved = torch.as_tensor(found["valid"]).bool()
-            spent = torch.as_tensor(found["evaluations"]).double()
-            oracle = found["oracle"]
-            in_cloud = ""
-            if oracle is not None:
-                in_cloud = f", oracle {100 * torch.as_tensor(oracle).double().mean():.2f}"
-            cells = [
-                f"{kind.name} {100 * solved[types == kind.number].double().mean():.1f} "
-                f"({spent[types == kind.number].mean():,.0f})"
-                for kind in known
-            ]
-            seconds = time.perf_counter() - begun
-            print(
-                f"{text}: all {100 * solved.double().mean():.2f} ({spent.mean():,.1f}){in_cloud}; "
-                f"{'; '.join(cells)}; {seconds:.1f} s",
-                flush=True,
-            )
+    if given.columns and not given.asked:
+        parser.error("--columns needs --asked FILES: the verdict is about other puzzles")
+    if given.draw:
+        for path in given.draw:
+            results = PencilResults.from_json(path.read_text())
+            print(f"{', '.join(results.data)}:\n{results.table()}\n\n{results.columns_table()}")
+    else:
+        results = run(given)
+    if given.picture is not None:
+        given.picture.write_text(draw(results))
 
 
 if __name__ == "__main__":

@@ -7,7 +7,7 @@ if it put more weight on right trajectories, whether or not the vote was right b
 """
 
 import argparse
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
@@ -15,7 +15,7 @@ from torch import Tensor
 
 from tiltrm.data import Puzzles, read
 from tiltrm.device import choose
-from tiltrm.diagnose import FLAT, HELP, UNSTABLE, diagnose
+from tiltrm.diagnose import FLAT, HELP, SMALL, UNSTABLE, diagnose
 from tiltrm.diagnose.alignment import mass
 from tiltrm.explore import Exploration, explore
 from tiltrm.explore.guides import Score
@@ -47,11 +47,26 @@ SETTINGS = (
 )  # fmt: skip
 
 
-class ScoredRun(NamedTuple):
-    """One exploration, scored with labels: (puzzle,)."""
+Right = Callable[[Tensor], Tensor]  # answers (puzzle, ..., cell) -> (puzzle, ...) bool
 
-    solved: Tensor  # 1 if its answer is exactly right
+
+def equal_to(labels: Tensor) -> Right:
+    """Answers are right if they equal the labels (puzzle, cell)."""
+    known = labels.cpu()
+
+    def right(answers: Tensor) -> Tensor:
+        shape = (len(known), *(1,) * (answers.dim() - 2), -1)
+        return (answers == known.view(shape)).all(-1)
+
+    return right
+
+
+class ScoredRun(NamedTuple):
+    """One exploration, scored: (puzzle,)."""
+
+    solved: Tensor  # 1 if its answer is right
     mass: Tensor  # the weight of the right particles
+    oracle: Tensor  # 1 if some particle is right
 
 
 class GuidanceEffect(NamedTuple):
@@ -65,6 +80,7 @@ class GuidanceEffect(NamedTuple):
     guided: float
     gained: float = 0.0  # mass on right particles, guided minus unguided
     error: float = 0.0  # its standard error
+    oracle: float = 0.0  # share with a right particle in the guided cloud
 
     @property
     def verdict(self) -> str:
@@ -84,38 +100,41 @@ class GuidanceEffect(NamedTuple):
             guided=float(guided.solved.mean()),
             gained=float(gain.mean()),
             error=float(gain.std()) / len(gain) ** 0.5,
+            oracle=float(guided.oracle.mean()),
         )
 
 
 def scored_run(
-    model: RecursiveModel, tokens: Tensor, labels: Tensor, settings: Exploration,
+    model: RecursiveModel, tokens: Tensor, right: Right, settings: Exploration,
     guide: Score | None = None, seed: int = 0,
 ) -> ScoredRun:  # fmt: skip
     """Run Algorithm 1 with these settings."""
     quick = replace(settings, entropy_every=0, on_degenerate="abstain")
     found = explore(model, tokens, quick, guide=guide, seed=seed)
-    right = (found.particle_answers == labels.cpu()[:, None]).all(-1)
-    solved = (found.answers == labels.cpu()).all(-1).double()
-    return ScoredRun(solved, mass(found.log_weights.double(), right))
+    succeed = right(found.particle_answers)
+    return ScoredRun(
+        right(found.answers).double(), mass(found.log_weights.double(), succeed),
+        succeed.any(-1).double(),
+    )  # fmt: skip
 
 
 class GuidanceExperiment:
     """Measures the effect of guidance on some puzzles; runs that settings share run once."""
 
-    def __init__(self, model: RecursiveModel, tokens: Tensor, labels: Tensor) -> None:
-        self.model, self.tokens, self.labels = model, tokens, labels
+    def __init__(self, model: RecursiveModel, tokens: Tensor, right: Right) -> None:
+        self.model, self.tokens, self.right = model, tokens, right
         self.known: dict[Exploration, ScoredRun] = {}
 
     def __call__(self, settings: Exploration, guide: Score | None = None) -> GuidanceEffect:
         """Run these settings, the same without tilt, and one trajectory without noise."""
         untilted = replace(settings, beta=0.0, trigger="never", potential="terminal")
         quiet, even = self._once(replace(untilted, particles=1, noise=0.0)), self._once(untilted)
-        guided = scored_run(self.model, self.tokens, self.labels, settings, guide)
+        guided = scored_run(self.model, self.tokens, self.right, settings, guide)
         return GuidanceEffect.of(quiet, even, guided)
 
     def _once(self, settings: Exploration) -> ScoredRun:
         if settings not in self.known:
-            self.known[settings] = scored_run(self.model, self.tokens, self.labels, settings)
+            self.known[settings] = scored_run(self.model, self.tokens, self.right, settings)
         return self.known[settings]
 
 
@@ -130,7 +149,7 @@ def predict(model: RecursiveModel, puzzles: Puzzles, setting: Setting) -> tuple[
     guide = parse_guide(setting.guide, model, puzzles.task)
     report = diagnose(
         model, puzzles.questions, task=puzzles.task, guides={setting.guide: guide},
-        settings=Exploration(particles=6, outer_steps=9, noise=setting.noise, beta=setting.beta),
+        settings=replace(SMALL, noise=setting.noise, beta=setting.beta),
     )  # fmt: skip
     return report.verdict, report.certainty
 
@@ -156,7 +175,7 @@ def main() -> None:
         predicted.append(verdict)
         print(f"{setting}: {verdict} (certainty {certainty:.2f})", flush=True)
     effects = []
-    experiment = GuidanceExperiment(model, others.questions, others.labels())
+    experiment = GuidanceExperiment(model, others.questions, equal_to(others.labels()))
     usual = Exploration(particles=arguments.particles, outer_steps=arguments.outer_steps)
     print(f"\n{'':34} deterministic unguided guided, mass gained (%), {len(others)} puzzles")
     for setting, verdict in zip(SETTINGS, predicted, strict=True):

@@ -8,16 +8,13 @@ from typing import Any
 
 import pytest
 import torch
-from tests.tasks.pencil.pencil_samples import LINK, PUZZLES
+from tests.tasks.pencil.pencil_samples import LINK, PUZZLES, save_random_model
 
 from tiltrm.cli import solve_command
-from tiltrm.model import save
-from tiltrm.model.trm import TRM, TRMConfig
 from tiltrm.tasks import SUDOKU
 from tiltrm.tasks.pencil import PENCIL, search
 from tiltrm.tasks.pencil.address import read
 from tiltrm.tasks.pencil.dataset import forms
-from tiltrm.tasks.pencil.mixed import STARTS
 
 NURIKABE, SHADED = PUZZLES["nurikabe"]
 PLAIN = ". 2 . . ./. . . . ./2 . . 3 ./. . . . 1"
@@ -32,14 +29,7 @@ needs_ortools = pytest.mark.skipif(
 @pytest.fixture(scope="session")
 def model(tmp_path_factory: pytest.TempPathFactory) -> str:
     """A random model of all five types, as a folder."""
-    torch.manual_seed(0)
-    config = TRMConfig(
-        cells=100, vocabulary=PENCIL.vocabulary, width=32, layers=1, heads=2, prefix=1,
-        inner_steps=2, puzzles=5, puzzle_starts=STARTS,
-    )  # fmt: skip
-    tiny = TRM(config).eval().requires_grad_(False)
-    tiny.task, tiny.decide_above = "pencil", 100.0
-    return str(save(tiny, tmp_path_factory.mktemp("models") / "pencil", dtype=None))
+    return save_random_model(tmp_path_factory.mktemp("models") / "pencil")
 
 
 @pytest.fixture
@@ -195,6 +185,10 @@ def test_one_of_several_solutions(tiltrm: Any, solver: Any) -> None:
         assert (code, "valid solution, one of several; " in out) == (2, True)
     code, out, _ = tiltrm("solve", address, "--json")
     assert (code, objects(out)[0]["solutions"]) == (2, 2)
+    solver.tokens = PENCIL.encode("." * 16, answer=True)
+    code, out, _ = tiltrm("solve", address, "--no-color", *QUICK)
+    said = "no valid solution found: the answer breaks a rule (the puzzle has several solutions); "
+    assert (code, said in out) == (2, True), "the exit code is explained without a solution, too"
 
 
 def test_without_ortools_nothing_is_counted(

@@ -8,6 +8,7 @@ from benchmarks.verdict import (
     GuidanceEffect,
     GuidanceExperiment,
     ScoredRun,
+    equal_to,
     scored_run,
     share_right,
 )
@@ -118,10 +119,11 @@ def test_the_right_verdict_follows_from_the_effect() -> None:
 def test_the_gain_is_in_mass() -> None:
     """By hand: two puzzles; the vote is the same, the weights are not."""
     one, half = torch.ones(2).double(), torch.tensor([0.5, 1.0]).double()
-    quiet, even = ScoredRun(torch.tensor([1.0, 0.0]), one), ScoredRun(one, half)
-    found = GuidanceEffect.of(quiet, even, ScoredRun(one, torch.tensor([0.9, 1.0]).double()))
+    quiet, even = ScoredRun(torch.tensor([1.0, 0.0]), one, one), ScoredRun(one, half, one)
+    found = GuidanceEffect.of(quiet, even, ScoredRun(one, torch.tensor([0.9, 1.0]).double(), half))
     assert found[:3] == (0.5, 1.0, 1.0)
     assert found.gained == pytest.approx(0.2)
+    assert found.oracle == 0.75
     assert found.error == pytest.approx(0.2)  # gains of .4 and 0, their deviation over root 2
 
 
@@ -130,11 +132,12 @@ def test_right_mass_is_the_weight_of_right_particles() -> None:
     settings = Exploration(particles=8, outer_steps=5, noise=0.3, beta=0.5, trigger="never")
     found = explore(MODEL, tokens, settings, seed=3)
     weights = found.log_weights.exp()
-    run = scored_run(MODEL, tokens, labels, settings, seed=3)
+    run = scored_run(MODEL, tokens, equal_to(labels), settings, seed=3)
     for n in range(6):
         right = [bool((own == labels[n]).all()) for own in found.particle_answers[n]]
         wanted = sum(float(w) for w, good in zip(weights[n], right, strict=True) if good)
         assert float(run.mass[n]) == pytest.approx(wanted, abs=1e-6)
+        assert bool(run.oracle[n]) == any(right)
         assert bool(run.solved[n]) == bool((found.answers[n] == labels[n]).all())
     assert 0 < float(run.mass.mean()) < 1
 
@@ -154,7 +157,7 @@ def test_predictions_come_true() -> None:
     seen, _ = puzzles(12, 6)
     tokens, labels = puzzles(40, 20)
     predicted, effects = {}, {}
-    experiment = GuidanceExperiment(MODEL, tokens, labels)
+    experiment = GuidanceExperiment(MODEL, tokens, equal_to(labels))
     for name, (guide, noise) in SETTINGS.items():
         small = Exploration(particles=8, outer_steps=9, noise=noise, beta=1.0)
         report = diagnose(MODEL, seen, task=TASK, guides={name: guide}, settings=small, rooted=1)

@@ -72,4 +72,5 @@ def _verdict(record: PuzzleRecord) -> str:
         return "an answer, which no rules can check"
     if record.solved_by_rules:
         return "valid solution" + (", one of several" if record.solutions == 2 else "")
-    return "no valid solution found: the answer breaks a rule"
+    counted = COUNTED.get(record.solutions, "")
+    return f"no valid solution found: the answer breaks a rule{counted}"

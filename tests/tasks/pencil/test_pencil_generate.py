@@ -20,10 +20,13 @@ from tiltrm.tasks.pencil import (
     PencilTask,
     address,
     dataset,
+    layouts,
     text,
 )
 from tiltrm.tasks.pencil import clauses as clauses_module
+from tiltrm.tasks.pencil.cells import board_of
 from tiltrm.tasks.pencil.generate import draw_size, generate
+from tiltrm.tasks.pencil.nurikabe import _swapped
 from tiltrm.tasks.pencil.puzzle import PencilPuzzle
 from tiltrm.tasks.pencil.search import solutions
 from tiltrm.tasks.pencil.symmetry import TURNS, canonical, moved
@@ -98,6 +101,33 @@ def test_the_same_seed_gives_the_same_puzzle(task: PencilTask) -> None:
 @by_task
 def test_a_pencil_task_passes_the_checks_of_tasks(task: PencilTask) -> None:
     assert check_task(task, puzzles=2) == 2
+
+
+def test_swaps_are_the_solutions_that_differ_in_two_cells() -> None:
+    """Against all swaps of a land and a sea cell, judged by the rules."""
+    chance = random.Random(3)
+    board = board_of(5, 5)
+    found = {True: 0, False: 0}
+    while min(found.values()) < 5:
+        water = layouts.sea(board, 5, 6, chance)
+        if water is None:
+            continue
+        islands = board.parts(set(range(25)) - water)
+        clues = {chance.choice(part): len(part) for part in islands}
+        shown = tuple((clues[cell],) if cell in clues else () for cell in range(25))
+        question = encode(PencilPuzzle(NURIKABE.kind, 5, 5, shown))
+        swaps = {
+            tuple(cell in water ^ {one, two} for cell in range(25))
+            for one in water
+            for two in set(range(25)) - water
+        }
+        valid = {
+            swap for swap in swaps
+            if NURIKABE.is_solved(question, encode_answer(NURIKABE.kind, swap, 5, 5))
+        }  # fmt: skip
+        witness = _swapped(board, water, clues, islands)
+        assert (witness in valid) if valid else (witness is None)
+        found[witness is None] += 1
 
 
 @needs_solver

@@ -35,7 +35,7 @@ def cp_model() -> Any:
 class Clauses:
     """A formula in conjunctive normal form over numbered variables, solved by CP-SAT."""
 
-    def __init__(self, variables: int, seed: int, probing: int) -> None:
+    def __init__(self, variables: int, seed: int) -> None:
         module = cp_model()
         self._model = module.CpModel()
         self._solver = module.CpSolver()
@@ -43,7 +43,7 @@ class Clauses:
         settings.num_workers = 1
         settings.random_seed = seed % 2**31
         settings.cp_model_presolve = False  # the formulas are small: presolve takes longer
-        settings.cp_model_probing_level = probing
+        settings.cp_model_probing_level = 0
         settings.use_sat_inprocessing = False
         settings.linearization_level = 0
         settings.symmetry_level = 0

@@ -46,12 +46,10 @@ class Formula:
     A clue with a switch holds only while it is among those that `choose` was given.
     """
 
-    probing = 0  # CP-SAT's level: whether to try single values before the search
-
     def __init__(self, board: CellBoard, seed: int, learnt: Iterable[Learnt] = ()) -> None:
         """learnt: clauses that hold here too."""
         self.board = board
-        self.clauses = Clauses(board.cells, seed, self.probing)
+        self.clauses = Clauses(board.cells, seed)
         self.rounds = 0
         self.learnt = list(learnt)
         for each in self.learnt:
@@ -287,8 +285,6 @@ def tapa_clauses(clue: Clue, inside: int) -> tuple[tuple[tuple[int, bool], ...],
 
 class NurikabeFormula(Formula):
     """Marked cells are the sea; clues have no switches, but what was learnt can be handed on."""
-
-    probing = 2
 
     def __init__(
         self, board: CellBoard, clues: Mapping[int, int], seed: int, learnt: Iterable[Learnt] = ()

@@ -4,7 +4,7 @@ Islands that are unique are then joined and grown, the small ones first, since p
 islands of one cell and many of five and more.
 """
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from random import Random
 
 from tiltrm.tasks.pencil import layouts
@@ -12,15 +12,17 @@ from tiltrm.tasks.pencil.cells import CellBoard, Marks
 from tiltrm.tasks.pencil.clauses import UndecidedError
 from tiltrm.tasks.pencil.formulas import Learnt, NurikabeFormula
 from tiltrm.tasks.pencil.puzzle import NO_CLUE, NURIKABE, PencilPuzzle
-from tiltrm.tasks.pencil.witnesses import ROUNDS, find_witness, marks_of
+from tiltrm.tasks.pencil.witnesses import find_witness, marks_of
 
 REPAIRS = 60  # changes of one layout
 BUDGET = 300  # solves for one layout
+JOIN_ROUNDS = 12  # solves for one witness after a change of an island, before it is given up
+PLACES = 2  # at most, of the clue of a changed island
 
 
 def make_nurikabe(board: CellBoard, random: Random) -> tuple[PencilPuzzle, Marks] | None:
     """A Nurikabe with one solution, and this solution; None where the attempt failed."""
-    largest = random.choice((5, 6, 8, 10, 12, 16, 20))
+    largest = random.choice((6, 8, 10, 12, 16, 20))
     islands = round(board.cells / random.uniform(5.0, 9.0))
     water = layouts.sea(board, islands, min(largest, 6), random)
     if water is None:
@@ -31,12 +33,15 @@ def make_nurikabe(board: CellBoard, random: Random) -> tuple[PencilPuzzle, Marks
     rounds = BUDGET  # the first witness takes most of them, later ones gain by what was learnt
     for _ in range(REPAIRS):
         clues = _sizes(board, water, clues, random)
-        formula = NurikabeFormula(board, clues, random.getrandbits(31), learnt)
-        marks = marks_of(board, water)
-        formula.exclude(marks)
-        witness = find_witness(formula, marks, random, rounds, windows=4)
-        rounds -= formula.rounds
-        learnt = formula.learnt
+        islands = board.parts(set(range(board.cells)) - water)
+        witness = _swapped(board, water, clues, random.sample(islands, len(islands)))
+        if witness is None:
+            formula = NurikabeFormula(board, clues, random.getrandbits(31), learnt)
+            marks = marks_of(board, water)
+            formula.exclude(marks)
+            witness = find_witness(formula, marks, random, rounds, windows=4)
+            rounds -= formula.rounds
+            learnt = formula.learnt
         if witness is None:
             clues = _joined_islands(board, water, clues, learnt, largest, random)
             shown = tuple((clues[c],) if c in clues else NO_CLUE for c in range(board.cells))
@@ -64,10 +69,7 @@ def _joined_islands(
             break
         tried.add(cell)
         water.discard(cell)
-        island = board.reach(cell, set(range(board.cells)) - water)
-        elsewhere = {clue: size for clue, size in clues.items() if clue not in island}
-        for kept in (clues, elsewhere):
-            changed = _sizes(board, water, kept, random)
+        for changed in _clue_places(board, water, clues, cell, random):
             formula = NurikabeFormula(board, changed, random.getrandbits(31), learnt)
             unique = _has_one_solution(formula, marks_of(board, water), cell, random)
             learnt = formula.learnt
@@ -77,6 +79,27 @@ def _joined_islands(
         else:
             water.add(cell)
     return clues
+
+
+def _clue_places(
+    board: CellBoard, water: set[int], clues: dict[int, int], cell: int, random: Random
+) -> Iterator[dict[int, int]]:
+    """The clues with that of the island that has just got this cell in one of its places.
+
+    Places that had a clue come first; those with another solution by a swap are left out.
+    """
+    island = board.reach(cell, set(range(board.cells)) - water)
+    before = [place for place in island if place in clues]
+    others = [place for place in island if place not in clues]
+    fixed = {clue: size for clue, size in clues.items() if clue not in island}
+    found = 0
+    for place in random.sample(before, len(before)) + random.sample(others, len(others)):
+        changed = fixed | {place: len(island)}
+        if _swapped(board, water, changed, [island]) is None:
+            yield changed
+            found += 1
+            if found == PLACES:
+                return
 
 
 def _next_land(
@@ -98,7 +121,7 @@ def _has_one_solution(formula: NurikabeFormula, marks: Marks, near: int, random:
     """Whether the marks are the only solution; False too where the search took too long."""
     formula.exclude(marks)
     try:
-        return find_witness(formula, marks, random, ROUNDS, windows=2, first=[near]) is None
+        return find_witness(formula, marks, random, JOIN_ROUNDS, windows=1, first=[near]) is None
     except UndecidedError:
         return False
 
@@ -127,6 +150,32 @@ def _moved_clue(
         moved = {c: size for c, size in clues.items() if c not in part} | {cell: len(part)}
         if not any(_keeps(board, moved, witness) for witness in witnesses):
             return moved
+    return None
+
+
+def _swapped(
+    board: CellBoard, water: set[int], clues: Collection[int], islands: Iterable[Sequence[int]]
+) -> Marks | None:
+    """Another solution in which one cell of one of these islands lies elsewhere, or None."""
+    for part in islands:
+        island = set(part)
+        grown = [
+            cell for cell in board.border(part)
+            if all(other in water or other in island for other in board.beside[cell])
+        ]  # fmt: skip
+        for gone in part:
+            if gone in clues:
+                continue
+            sea = water | {gone}
+            for new in grown:
+                if (
+                    any(other in island and other != gone for other in board.beside[new])
+                    and any(other in water and other != new for other in board.beside[gone])
+                    and not layouts.squares_with(board, water - {new}, gone)
+                    and layouts.connected_without(board, sea, new)
+                    and len(board.reach(new, island - {gone})) == len(part)
+                ):
+                    return marks_of(board, sea - {new})
     return None
 
 

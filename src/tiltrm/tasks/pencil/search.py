@@ -52,8 +52,8 @@ def solutions(
     """
     formula = formula_of(puzzle, seed)
     found = lone_walls(puzzle)[:limit] if puzzle.kind == TAPA else []
-    for marks in found:  # the formula knows the one without a shaded cell, too
-        formula.exclude(marks)
+    for known in found:  # the formula knows the one without a shaded cell, too
+        formula.exclude(known)
     while len(found) < limit:
         marks = formula.find(rounds)
         if marks is None:
