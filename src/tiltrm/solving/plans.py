@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, overload
 
 import torch
 
@@ -13,7 +13,7 @@ from tiltrm.tasks import Symmetry, Task
 from tiltrm.tasks.base import views
 from tiltrm.tasks.registry import defaults_of
 
-Views = tuple[Symmetry, ...]  # one record of views per stage
+Views = Sequence[Symmetry]  # one record of views per stage
 
 
 def default_plan(task: Task | str) -> Adaptive:
@@ -117,11 +117,37 @@ def plan_views(plan: Adaptive, task: Task, model: RecursiveModel, device: torch.
     a result depends on neither batch nor order. A task with few symmetries has them repeated:
     particles under the same one differ by their noise.
     """
-    if not plan.symmetric_views:
-        return ()
-    found = []
-    for number, stage in enumerate(plan.stages):
-        drawn = views(task, stage.particles + 1, seed=number, again=True)  # the identity first
-        own = drawn.part(slice(1, None) if number else slice(-1))
-        found.append(own.on(device, model.vocabulary))
-    return tuple(found)
+    return StageViews(plan, task, model, device) if plan.symmetric_views else ()
+
+
+class StageViews(Sequence[Symmetry]):
+    """The views of every stage of a plan, drawn when they are first asked for.
+
+    Few puzzles come to the last stages of a long plan, and drawing those would delay all others.
+    """
+
+    def __init__(
+        self, plan: Adaptive, task: Task, model: RecursiveModel, device: torch.device
+    ) -> None:
+        self._plan, self._task, self._device = plan, task, device
+        self._vocabulary = model.vocabulary
+        self._drawn: dict[int, Symmetry] = {}
+        self[0]  # a task without symmetries is refused before the search
+
+    def __len__(self) -> int:
+        return len(self._plan.stages)
+
+    @overload
+    def __getitem__(self, number: int) -> Symmetry: ...
+    @overload
+    def __getitem__(self, number: slice) -> tuple[Symmetry, ...]: ...
+    def __getitem__(self, number: int | slice) -> Symmetry | tuple[Symmetry, ...]:
+        if isinstance(number, slice):
+            return tuple(self[place] for place in range(len(self))[number])
+        place = range(len(self))[number]
+        if place not in self._drawn:
+            count = self._plan.stages[place].particles
+            drawn = views(self._task, count + 1, seed=place, again=True)  # the identity first
+            own = drawn.part(slice(1, None) if place else slice(-1))
+            self._drawn[place] = own.on(self._device, self._vocabulary)
+        return self._drawn[place]
