@@ -23,8 +23,8 @@ PLACES = 2  # at most, of the clue of a changed island
 def make_nurikabe(board: CellBoard, random: Random) -> tuple[PencilPuzzle, Marks] | None:
     """A Nurikabe with one solution, and this solution; None where the attempt failed."""
     largest = random.choice((6, 8, 10, 12, 16, 20))
-    islands = round(board.cells / random.uniform(5.0, 9.0))
-    water = layouts.sea(board, islands, min(largest, 6), random)
+    count = round(board.cells / random.uniform(5.0, 9.0))
+    water = layouts.sea(board, count, min(largest, 6), random)
     if water is None:
         return None
     clues: dict[int, int] = {}
