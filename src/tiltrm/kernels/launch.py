@@ -38,6 +38,9 @@ LAUNCHES = {
     "tokens wide": Launch(rows=128, columns=32, warps=8, stages=2),  # too wide to stay on chip
     "tokens inputs": Launch(rows=64, columns=32, warps=4, stages=2),
     "tokens weights": Launch(rows=128, columns=64, warps=8, stages=2),
+    "tokens eight bit": Launch(rows=64, columns=64, warps=4, stages=2, persistent=2),
+    "tokens eight bit wide": Launch(rows=128, columns=32, warps=8, stages=1, persistent=1),
+    "gated eight bit": Launch(rows=128, columns=128, depth=128, warps=8, stages=4, persistent=1),
     "gated": Launch(rows=128, columns=128, warps=8, stages=4, persistent=1),
     "gated backward": Launch(rows=64, columns=64, warps=4, stages=3),
     "norm": Launch(rows=4, columns=0, warps=4),
@@ -64,6 +67,17 @@ def aligned(weight: Tensor) -> Tensor:
     return torch.nn.functional.pad(weight, (0, -weight.shape[1] % 8))
 
 
+def halved(gate_up: Tensor) -> Tensor:
+    """gate_up with half of the gate, as `silu_of_half` takes it. Halving is exact."""
+    return torch.cat((gate_up[: len(gate_up) // 2] * 0.5, gate_up[len(gate_up) // 2 :]))
+
+
+def paired(gate_up: Tensor) -> Tensor:
+    """Rows of gate_up in the order of `paired_rows`, as a copy."""
+    rows: Tensor = gate_up.unflatten(0, (2, -1, 8)).transpose(0, 1)
+    return rows.reshape(gate_up.shape)
+
+
 def rest_of(positions: int) -> int:
     """The padded width of the second cut of the positions."""
     rest: int = triton.next_power_of_2(positions - 64)
@@ -80,6 +94,19 @@ def sigmoid(x, FAST: tl.constexpr):
         out = 0.5 * turned + 0.5
     else:
         out = 1.0 / (1.0 + tl.exp(-x))
+    return out
+
+
+@triton.jit
+def silu_of_half(half, FAST: tl.constexpr):
+    """silu(2 half): (1 + tanh(half)) half. The factor 2 is in the weights, which spares a step."""
+    if FAST:
+        turned = tl.inline_asm_elementwise(
+            "tanh.approx.f32 $0, $1;", "=f,f", [half], tl.float32, True, 1
+        )
+        out = half * turned + half
+    else:
+        out = 2.0 * half / (1.0 + tl.exp(-2.0 * half))
     return out
 
 

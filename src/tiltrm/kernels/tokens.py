@@ -21,11 +21,12 @@ from tiltrm.kernels.launch import (
     Launch,
     aligned,
     gate_backward,
+    halved,
     multiprocessors,
     pair,
     paired_rows,
     rest_of,
-    sigmoid,
+    silu_of_half,
     tile_rows,
     unpair,
 )
@@ -94,7 +95,7 @@ def _chunk(x0, x1, g0, g1, d0, d1, out0, out1, FAST: tl.constexpr):
     """Add one chunk of hidden columns: out + (silu(x gate) * (x up)) down."""
     both = tl.dot(x1, g1, tl.dot(x0, g0))
     gate, up = unpair(both, x0.shape[0], d0.shape[0])
-    hidden = (gate * sigmoid(gate, FAST) * up).to(x0.dtype)
+    hidden = (silu_of_half(gate, FAST) * up).to(x0.dtype)
     return tl.dot(hidden, d0, out0), tl.dot(hidden, d1, out1)
 
 
@@ -221,7 +222,7 @@ def forward(
     tiles = batch * (width // rows)
     y = torch.empty_like(x)
     scale = torch.empty(batch, width, device=x.device, dtype=torch.float32)
-    gate_up = aligned(gate_up)
+    gate_up = aligned(halved(gate_up))
     tensors = (x, gate_up, down, y, scale, eps)
     sizes = (
         positions, gate_up.shape[1], width, down.shape[1], rest_of(positions), rows, launch.columns,
