@@ -13,7 +13,7 @@ from torch import Tensor
 from triton.tools.tensor_descriptor import TensorDescriptor
 
 from tiltrm.kernels.launch import LAUNCHES, Launch, multiprocessors, silu_of_half, unpair
-from tiltrm.kernels.quantised import EIGHT_BIT, ROW_SCALE, QuantisedMLP
+from tiltrm.kernels.quantised import ROW_SCALE, QuantisedMLP, empty
 
 
 @triton.jit
@@ -60,7 +60,7 @@ def gated(x: Tensor, mlp: QuantisedMLP, launch: Launch | None = None) -> Tensor:
     """silu(gate x) * up x, all in e4m3: (row, channel) -> (row, hidden)."""
     launch = launch or LAUNCHES["gated eight bit"]
     (rows, width), hidden = x.shape, mlp.down.shape[1]
-    out = torch.empty(rows, hidden, device=x.device, dtype=EIGHT_BIT)
+    out = empty((rows, hidden), x.device)
     tiles = triton.cdiv(rows, launch.rows) * (hidden // launch.columns)
     depth = min(launch.depth, width)
     left = TensorDescriptor.from_tensor(x, [launch.rows, depth])
@@ -90,7 +90,7 @@ def residual_norm(
     launch = launch or LAUNCHES["norm"]
     rows, width = x.shape
     y = torch.empty_like(x)
-    y_eight = torch.empty_like(x, dtype=EIGHT_BIT) if eight_bit else y
+    y_eight = empty(x.shape, x.device) if eight_bit else y
     scaled = column_scale is not None
     _norm[(triton.cdiv(rows, launch.rows),)](
         x, out, column_scale if scaled else x, y, y_eight, rows, eps, width, launch.rows,

@@ -9,6 +9,7 @@ of gate and up. The weights of the second product are scaled by output channel.
 # mypy: disable-error-code="no-untyped-def,untyped-decorator"
 
 import math
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import torch
@@ -49,6 +50,11 @@ def permuted(hidden, ROWS: tl.constexpr, COLUMNS: tl.constexpr):
 def permutation(hidden: int) -> Tensor:
     """Which hidden unit stands where: of each 16, pairs of the first 8 and of the last by turns."""
     return torch.arange(hidden).reshape(-1, 2, 4, 2).transpose(1, 2).flatten()
+
+
+def empty(shape: Sequence[int], device: torch.device) -> Tensor:
+    """Memory for numbers in e4m3. Torch fills bytes, where it is told to fill new memory."""
+    return torch.empty(tuple(shape), device=device, dtype=torch.uint8).view(EIGHT_BIT)
 
 
 def rounded(weight: Tensor, scale: Tensor) -> Tensor:

@@ -24,7 +24,7 @@ from tiltrm.kernels.launch import (
     tile_rows,
     unpair,
 )
-from tiltrm.kernels.quantised import ROW_SCALE, SUM_SCALE, QuantisedMLP, permuted
+from tiltrm.kernels.quantised import ROW_SCALE, SUM_SCALE, QuantisedMLP, empty, permuted
 from tiltrm.kernels.tokens import load_down, load_gate_up, load_transposed, store_transposed
 
 SMALLEST = 32  # the contracted side of a product in e4m3
@@ -83,7 +83,7 @@ def forward(
     launch = launch or LAUNCHES["tokens eight bit wide" if one_program else "tokens eight bit"]
     rows = tile_rows(launch, width)
     tiles = batch * (width // rows)
-    y, y_eight = torch.empty_like(x), torch.empty_like(x, dtype=mlp.down.dtype)
+    y, y_eight = torch.empty_like(x), empty(x.shape, x.device)
     grid = (min(tiles, launch.persistent * multiprocessors(x)),)
     _forward[grid](
         x, mlp.gate_up, mlp.down, mlp.half_gate, mlp.up_scale, mlp.down_scale, y, y_eight, eps,
