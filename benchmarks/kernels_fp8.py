@@ -3,9 +3,9 @@
 Sections: matrix products at the model's shapes and large; every variant of the token-mixing and
 channel-mixing kernels with its error against float64; whole explorations in evaluations a second
 (the bundled models as they are, compact, in e4m3; models of 81 and 97 positions with random
-weights); answers of the bundled model in each precision; slopes for 81 and 97 positions. A child
-process runs the sections; if it dies, another one goes on with the next section. Without a GPU it
-runs tiny sizes in Triton's interpreter, only to check itself.
+weights); with --data, answers of adaptive solving in each precision; slopes for 88, 81 and 97
+positions. A child process runs the sections; if it dies, another one goes on with the next section.
+Without a GPU it runs tiny sizes in Triton's interpreter, only to check itself.
 """
 
 import argparse
@@ -14,8 +14,9 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 import torch
@@ -24,6 +25,7 @@ from torch import Tensor
 if not torch.cuda.is_available():
     os.environ.setdefault("TRITON_INTERPRET", "1")
 
+from benchmarks.accuracy import accuracy
 from benchmarks.clock import seconds
 from benchmarks.explore import network_flops, workload
 from benchmarks.kernels import label, launches, with_slopes
@@ -32,7 +34,6 @@ from benchmarks.problem import CUDA, DEVICE, DTYPE, EPS, Problem, problem
 from tiltrm.kernels import available, fuse, reference
 from tiltrm.kernels.eight_bit import quantise
 from tiltrm.model import load
-from tiltrm.model.base import step
 from tiltrm.model.layers import rms_norm
 from tiltrm.model.trm import TRM, TRMConfig
 
@@ -235,31 +236,24 @@ def explorations(table: Table) -> None:
             stop_if_broken()
 
 
-def answers(table: Table) -> None:
-    """Generated puzzles that the deterministic model solves, and its steps, in each precision."""
-    from tiltrm.tasks import by_name
-
-    task = by_name("sudoku")
-    pairs = [task.generate(seed) for seed in range(256 if CUDA else 1)]
-    puzzles, solutions = (torch.stack([pair[i] for pair in pairs]).to(DEVICE) for i in range(2))
+def answers(table: Table, data: Path | None, limit: int) -> None:
+    """Adaptive solving by the bundled model in each precision: accuracy and evaluations."""
+    if data is None:
+        print("        answers   needs --data FILE with labels", flush=True)
+        return
     for compact in (False, True):
         for fp8 in (False, True):
+            title = f"{'compact' if compact else 'whole'} {'e4m3' if fp8 else 'bf16'}"
             try:
                 model = load("sudoku-extreme", device=DEVICE, compact=compact, fp8=fp8)
-                with torch.inference_mode():
-                    inputs = model.embed(puzzles)
-                    state = model.start(inputs)
-                    for _ in range(48 if CUDA else 1):
-                        state = step(model, inputs, state)
-                    right = (model.decode(state.answer).argmax(-1) == solutions).all(-1).sum()
-                print(
-                    f"        answers   {'compact' if compact else 'whole'} "
-                    f"{'e4m3' if fp8 else 'bf16'}: {int(right)} of {len(puzzles)} solved",
-                    flush=True,
-                )
+                found = str(accuracy(model, data, limit))
             except Exception as failure:
-                print(f"        answers   {reason(failure)}", flush=True)
-                stop_if_broken()
+                found = reason(failure)
+            print(
+                f"{time.monotonic() - table.started:5.1f} s  answers   {title:14} {found}",
+                flush=True,
+            )
+            stop_if_broken()
 
 
 def slopes(table: Table) -> None:
@@ -274,7 +268,7 @@ def slopes(table: Table) -> None:
         )  # fmt: skip
 
 
-SECTIONS: dict[str, Callable[[Table], None]] = {
+SECTIONS: dict[str, Callable[..., None]] = {
     "products": products, "explore": explorations, "tokens": tokens_section,
     "channels": channels_section, "answers": answers, "slopes": slopes,
 }  # fmt: skip
@@ -301,8 +295,9 @@ class StoppingTable(Table):
         return found
 
 
-def child(wanted: Sequence[str], limit: float, ceiling: float) -> None:
+def child(options: argparse.Namespace) -> None:
     """Run the sections in this process."""
+    wanted, limit, ceiling = options.only, options.seconds, options.child
     if not available():
         sys.exit("the kernels need Triton and a Hopper GPU (or TRITON_INTERPRET=1); none found")
     table = StoppingTable(limit)
@@ -310,7 +305,8 @@ def child(wanted: Sequence[str], limit: float, ceiling: float) -> None:
     for name in wanted:
         print(f"section {name}", flush=True)
         try:
-            SECTIONS[name](table)
+            more = (options.data, options.puzzles) if name == "answers" else ()
+            SECTIONS[name](table, *more)
         except Exception as failure:
             table.rows.append(Row(name, "section failed", note=reason(failure)))
             print(str(table.rows[-1]), flush=True)
@@ -319,13 +315,16 @@ def child(wanted: Sequence[str], limit: float, ceiling: float) -> None:
             print(f"ceiling {table.flops:.6e}", flush=True)
 
 
-def parent(wanted: list[str], limit: float) -> None:
+def parent(options: argparse.Namespace) -> None:
     """Run children until every section had its turn or the time is up."""
+    wanted, limit = options.only or list(SECTIONS), options.seconds
     started, ceiling = time.monotonic(), 0.0
+    given = ["--puzzles", str(options.puzzles)]
+    given += [] if options.data is None else ["--data", str(options.data)]
     while wanted and limit - (time.monotonic() - started) > 5:
         left = limit - (time.monotonic() - started)
-        options = ["--child", str(ceiling), "--seconds", str(left - 3), "--only", *wanted]
-        command = [sys.executable, "-m", "benchmarks.kernels_fp8", *options]
+        own = ["--child", str(ceiling), "--seconds", str(left - 3), "--only", *wanted, *given]
+        command = [sys.executable, "-m", "benchmarks.kernels_fp8", *own]
         with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as running:
             watchdog = threading.Timer(left + 5, running.kill)
             watchdog.start()
@@ -349,12 +348,14 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--seconds", type=float, default=95.0, help="start no variant after this")
     parser.add_argument("--only", nargs="*", default=[], choices=[*SECTIONS], help="sections")
+    parser.add_argument("--data", type=Path, help="puzzles with labels, for answers")
+    parser.add_argument("--puzzles", type=int, default=2000, help="of --data")
     parser.add_argument("--child", type=float, help=argparse.SUPPRESS)  # the measured ceiling
     options = parser.parse_args()
     if options.child is not None:
-        child(options.only, options.seconds, options.child)
+        child(options)
     else:
-        parent(options.only or list(SECTIONS), options.seconds)
+        parent(options)
 
 
 if __name__ == "__main__":
