@@ -4,7 +4,8 @@ Sections: matrix products at the model's shapes and large; every variant of the 
 channel-mixing kernels with its error against float64; whole explorations in evaluations a second
 (the bundled models as they are, compact, in e4m3; models of 81 and 97 positions with random
 weights); with --data, answers of adaptive solving in each precision; slopes for 88, 81 and 97
-positions. A child process runs the sections; if it dies, another one goes on with the next section.
+positions. On a GPU, kernels are compiled first, all sections at once. A child process runs the
+sections; if it dies, another one goes on with the next section.
 Without a GPU it runs tiny sizes in Triton's interpreter, only to check itself.
 """
 
@@ -27,7 +28,7 @@ if not torch.cuda.is_available():
 
 from benchmarks.accuracy import accuracy
 from benchmarks.clock import seconds
-from benchmarks.explore import network_flops, workload
+from benchmarks.explore import bare, network_flops, workload
 from benchmarks.kernels import label, launches, with_slopes
 from benchmarks.measure import Check, Row, Table, reason
 from benchmarks.problem import CUDA, DEVICE, DTYPE, EPS, Problem, problem
@@ -82,6 +83,26 @@ def products(table: Table) -> None:
             table.add("products", f"e4m3 by row {name}", by_row, flops=flops)
 
 
+def gluon(p: Problem, columns: int) -> Tensor:
+    """Token mixing by the variant in Gluon."""
+    from benchmarks import tokens_gluon  # here: a Triton without Gluon fails in its own row
+
+    return tokens_gluon.forward(p.x, *p.tokens, EPS, columns=columns)
+
+
+def with_gluon(name: str, compact: bool) -> Any:
+    """A bundled model whose token mixing, for inference, is the variant in Gluon."""
+    from benchmarks import tokens_gluon
+    from tiltrm.kernels import tokens
+
+    def forward(x: Tensor, gate_up: Tensor, down: Tensor, eps: float) -> tuple[Tensor, Tensor]:
+        y: Tensor = tokens_gluon.forward(x, gate_up, down, eps)
+        return y, y.new_empty((x.shape[0], x.shape[2]), dtype=torch.float32)  # slopes need it
+
+    tokens.forward = forward  # type: ignore[assignment]
+    return load(name, device=DEVICE, compact=compact)
+
+
 def token_launches(positions: int) -> tuple[list[Any], list[Any]]:
     """Variants in bfloat16 and in e4m3; None is the one that serves."""
     if positions == 88 or not CUDA:
@@ -115,6 +136,11 @@ def tokens_section(table: Table) -> None:
             table.add(
                 "tokens", f"{positions} bf16 {named(launch)}", partial(forward, p, launch),
                 flops=p.token_flops, check=Check(partial(forward, small, launch), truth),
+            )  # fmt: skip
+        for columns in (32, 64) if CUDA and positions != 97 else ():  # 97: too wide to stay on chip
+            table.add(
+                "tokens", f"{positions} bf16 Gluon 128x{columns}", partial(gluon, p, columns),
+                flops=p.token_flops, check=Check(partial(gluon, small, columns), truth),
             )  # fmt: skip
         mlps = token_weights(*p.tokens), token_weights(*small.tokens)
         for launch in eight:
@@ -205,16 +231,26 @@ def models() -> Iterator[tuple[str, Callable[[], Any]]]:
                 return quantise(model) if fp8 else model
 
             yield f"random, {81 + prefix} positions {'e4m3' if fp8 else 'bf16'}", fresh
+    for compact in (False, True) if CUDA else ():
+        title = f"sudoku-extreme{' compact' * compact} bf16, Gluon"
+        yield title, partial(with_gluon, "sudoku-extreme", compact)
 
 
 def explorations(table: Table) -> None:
     """Whole explorations, evaluations a second."""
-    base = 0.0
+    from tiltrm.kernels import tokens
+
+    base, kept = 0.0, tokens.forward
     for name, make in models():
+        tokens.forward = kept
         try:
             if time.monotonic() - table.started > table.seconds:
                 raise TimeoutError("skipped, out of time")
             model = make()
+            if isinstance(table, CompilingTable):
+                some = torch.ones(1, model.cells, dtype=torch.long, device=DEVICE)
+                bare(model, some, SMALL, 1)
+                continue
             count, versions = workload(model, 16 if CUDA else 1, 2 if CUDA else 1)
             if not CUDA:  # the interpreter is not made for the explorer's threads
                 del versions["explore"]
@@ -234,6 +270,7 @@ def explorations(table: Table) -> None:
         except Exception as failure:
             print(f"        explore   {name:40} {reason(failure)}", flush=True)
             stop_if_broken()
+    tokens.forward = kept
 
 
 def answers(table: Table, data: Path | None, limit: int) -> None:
@@ -272,6 +309,7 @@ SECTIONS: dict[str, Callable[..., None]] = {
     "products": products, "explore": explorations, "tokens": tokens_section,
     "channels": channels_section, "answers": answers, "slopes": slopes,
 }  # fmt: skip
+COMPILED, COMPILING = ("explore", "tokens", "channels", "slopes"), 30.0  # at once, seconds
 BROKEN = 75  # exit code of a child whose CUDA context is lost
 
 
@@ -295,12 +333,24 @@ class StoppingTable(Table):
         return found
 
 
+class CompilingTable(StoppingTable):
+    """A Table that only runs the checks, so that compiled kernels are on disk for the next run."""
+
+    def add(self, *arguments: Any, check: Check | None = None, **named: Any) -> float:
+        try:
+            if check is not None:
+                check.work()
+        except Exception:
+            stop_if_broken()
+        return 1.0
+
+
 def child(options: argparse.Namespace) -> None:
     """Run the sections in this process."""
     wanted, limit, ceiling = options.only, options.seconds, options.child
     if not available():
         sys.exit("the kernels need Triton and a Hopper GPU (or TRITON_INTERPRET=1); none found")
-    table = StoppingTable(limit)
+    table = CompilingTable(limit) if options.compile else StoppingTable(limit)
     table.flops = ceiling
     for name in wanted:
         print(f"section {name}", flush=True)
@@ -315,10 +365,33 @@ def child(options: argparse.Namespace) -> None:
             print(f"ceiling {table.flops:.6e}", flush=True)
 
 
+def compile_all(wanted: list[str], limit: float) -> None:
+    """Compile the kernels of several sections at once, each in a process of its own."""
+    own = [sys.executable, "-m", "benchmarks.kernels_fp8", "--child", "1", "--compile"]
+    running = [
+        subprocess.Popen(
+            [*own, "--seconds", str(limit), "--only", name],
+            stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+        )
+        for name in wanted
+    ]  # fmt: skip
+    end = time.monotonic() + limit
+    for process in running:
+        try:
+            process.wait(max(0.1, end - time.monotonic()))
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()
+    codes = dict(zip(wanted, (process.returncode for process in running), strict=True))
+    print(f"compiled in {time.monotonic() - end + limit:.1f} s; exit codes {codes}", flush=True)
+
+
 def parent(options: argparse.Namespace) -> None:
     """Run children until every section had its turn or the time is up."""
     wanted, limit = options.only or list(SECTIONS), options.seconds
     started, ceiling = time.monotonic(), 0.0
+    if CUDA:
+        compile_all([name for name in wanted if name in COMPILED], min(COMPILING, 0.3 * limit))
     given = ["--puzzles", str(options.puzzles)]
     given += [] if options.data is None else ["--data", str(options.data)]
     while wanted and limit - (time.monotonic() - started) > 5:
@@ -350,6 +423,7 @@ def main() -> None:
     parser.add_argument("--only", nargs="*", default=[], choices=[*SECTIONS], help="sections")
     parser.add_argument("--data", type=Path, help="puzzles with labels, for answers")
     parser.add_argument("--puzzles", type=int, default=2000, help="of --data")
+    parser.add_argument("--compile", action="store_true", help=argparse.SUPPRESS)
     parser.add_argument("--child", type=float, help=argparse.SUPPRESS)  # the measured ceiling
     options = parser.parse_args()
     if options.child is not None:
