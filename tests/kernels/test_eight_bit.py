@@ -9,7 +9,9 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from tiltrm.kernels import fuse, fused, unfuse
+from tiltrm.errors import DeviceError
+from tiltrm.kernels import eight_bit, fused, unfuse
+from tiltrm.kernels.eight_bit import quantise
 from tiltrm.model import load
 from tiltrm.model.base import step
 from tiltrm.model.layers import Block, rms_norm
@@ -113,14 +115,12 @@ def test_permutation_puts_neighbours_of_two_groups_together() -> None:
 def test_a_quantised_block_is_near_the_plain_one_and_has_its_slopes(
     device: str, dtype: torch.dtype, draw: Draw, token_mixing: bool
 ) -> None:
-    from tiltrm.kernels.eight_bit import quantise
-
     torch.manual_seed(0)
     block = Block(88, 64, 2, 2.0, token_mixing=token_mixing).to(device, dtype)
     x = draw(2, 88, 64)
     truth = block(x).detach().double()
     names = list(block.state_dict())
-    quantise(fuse(block))
+    quantise(block)
     with torch.no_grad():
         error = relative(block(x), truth)
     assert 1e-3 < error < 2 * ROUNDING  # two products; below: nothing was rounded to 8 bits
@@ -128,6 +128,18 @@ def test_a_quantised_block_is_near_the_plain_one_and_has_its_slopes(
     assert fused(block)
     assert list(block.state_dict()) == names
     assert type(unfuse(block)) is Block
+
+
+def test_eight_bits_that_cannot_run_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(eight_bit, "available", lambda: False)
+    with pytest.raises(DeviceError, match=r"8-bit products need .* got none"):
+        load("sudoku-extreme", fp8=True)
+
+
+def test_load_fuses_and_quantises() -> None:
+    model = load("sudoku-extreme", fp8=True)
+    blocks = [module for module in model.modules() if isinstance(module, Block)]
+    assert [type(block) for block in blocks] == [eight_bit.EightBitBlock] * 2
 
 
 @pytest.mark.cuda

@@ -6,6 +6,8 @@ scales of its outputs are applied in the pass that adds the residual and normali
 # ruff: noqa: N803
 # mypy: disable-error-code="no-untyped-def,untyped-decorator"
 
+import functools
+
 import torch
 import triton
 import triton.language as tl
@@ -74,11 +76,16 @@ def gated(x: Tensor, mlp: QuantisedMLP, launch: Launch | None = None) -> Tensor:
     return out
 
 
+@functools.cache
+def _one(device: torch.device) -> Tensor:
+    return torch.ones((), device=device)
+
+
 def product(left: Tensor, right: Tensor, dtype: torch.dtype) -> Tensor:
     """left @ right.T of matrices in e4m3, summed in float32; the CPU has no such product."""
     if not left.is_cuda:
         return (left.float() @ right.float().T).to(dtype)
-    one = torch.ones((), device=left.device)
+    one = _one(left.device)
     return torch._scaled_mm(left, right.T, one, one, out_dtype=dtype, use_fast_accum=True)
 
 

@@ -10,7 +10,7 @@ from torch import Tensor, nn
 
 from tiltrm.errors import DeviceError
 from tiltrm.kernels.dispatch import attention_change, available, usable
-from tiltrm.kernels.fuse import FusedBlock
+from tiltrm.kernels.fuse import FusedBlock, fuse
 
 if TYPE_CHECKING:
     from tiltrm.kernels.quantised import QuantisedMLP
@@ -49,7 +49,7 @@ class EightBitBlock(FusedBlock):
 
 
 def quantise(model: AnyModule) -> AnyModule:
-    """Give every fused Block of a frozen model its 8-bit weights, in place, on their device.
+    """Fuse a frozen model and give its Blocks 8-bit weights, in place, on their device.
 
     `tiltrm.model.unfused.unfuse` is the inverse. Proved by tests/kernels/test_eight_bit.py.
     """
@@ -60,7 +60,7 @@ def quantise(model: AnyModule) -> AnyModule:
         )
     from tiltrm.kernels.quantised import channel_weights, token_weights
 
-    for block in [module for module in model.modules() if isinstance(module, FusedBlock)]:
+    for block in [module for module in fuse(model).modules() if isinstance(module, FusedBlock)]:
         block.__class__ = EightBitBlock
         assert isinstance(block, EightBitBlock)
         own, across = block.mlp, block.mlp_t

@@ -80,12 +80,11 @@ def _prepared(
         from tiltrm.model.compact import compact as leave_out_idle_units
 
         model = leave_out_idle_units(model)
-    model = _fused(model, device, True if fp8 else fuse)
-    if fp8:
-        from tiltrm.kernels.eight_bit import quantise
+    if not fp8:
+        return _fused(model, device, fuse)
+    from tiltrm.kernels.eight_bit import quantise  # here, as in `_fused`
 
-        model = quantise(model)
-    return model
+    return quantise(model)
 
 
 def _fused(model: Model, device: torch.device, wanted: bool | None) -> Model:
