@@ -17,7 +17,6 @@ from tiltrm.kernels.launch import (
     LAUNCHES,
     Launch,
     gate_backward,
-    halved,
     multiprocessors,
     paired,
     paired_rows,
@@ -113,7 +112,7 @@ def gated(x: Tensor, gate_up: Tensor, launch: Launch | None = None) -> Tensor:
     tiles = triton.cdiv(rows, launch.rows) * (hidden // launch.columns)
     left = TensorDescriptor.from_tensor(x, [launch.rows, launch.depth])
     right = TensorDescriptor.from_tensor(
-        paired(halved(gate_up)), [2 * launch.columns, launch.depth]
+        paired(gate_up, gate=0.5), [2 * launch.columns, launch.depth]
     )
     store = TensorDescriptor.from_tensor(out, [launch.rows, launch.columns])
     _gated[(min(tiles, launch.persistent * multiprocessors(x)),)](

@@ -64,18 +64,28 @@ def tile_rows(launch: Launch, width: int) -> int:
 
 def aligned(weight: Tensor) -> Tensor:
     """The weight with rows padded to a multiple of 8 numbers, as copies of 16 bytes need."""
-    return torch.nn.functional.pad(weight, (0, -weight.shape[1] % 8))
+    missing = -weight.shape[1] % 8
+    return torch.nn.functional.pad(weight, (0, missing)) if missing else weight
 
 
 def halved(gate_up: Tensor) -> Tensor:
     """gate_up with half of the gate, as `silu_of_half` takes it. Halving is exact."""
-    return torch.cat((gate_up[: len(gate_up) // 2] * 0.5, gate_up[len(gate_up) // 2 :]))
+    out, half = torch.empty_like(gate_up), len(gate_up) // 2
+    torch.mul(gate_up[:half], 0.5, out=out[:half])
+    out[half:].copy_(gate_up[half:])
+    return out
 
 
-def paired(gate_up: Tensor) -> Tensor:
-    """Rows of gate_up in the order of `paired_rows`, as a copy."""
-    rows: Tensor = gate_up.unflatten(0, (2, -1, 8)).transpose(0, 1)
-    return rows.reshape(gate_up.shape)
+def paired(gate_up: Tensor, gate: float = 1.0) -> Tensor:
+    """A copy with rows in the order of `paired_rows`, those of the gate times a factor."""
+    rows = gate_up.unflatten(0, (2, -1, 8))  # (gate or up, group, row, column)
+    out = torch.empty_like(rows.transpose(0, 1), memory_format=torch.contiguous_format)
+    out[:, 1].copy_(rows[1])
+    if gate == 1.0:
+        out[:, 0].copy_(rows[0])  # any dtype; e4m3 has no product
+    else:
+        torch.mul(rows[0], gate, out=out[:, 0])
+    return out.view(gate_up.shape)
 
 
 def rest_of(positions: int) -> int:
