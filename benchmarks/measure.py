@@ -46,7 +46,7 @@ class Table:
 
     def add(
         self, section: str, name: str, work: Callable[[], Any], *,
-        flops: float = 0.0, moved: float = 0.0, check: Check | None = None,
+        flops: float = 0.0, moved: float = 0.0, check: Check | None = None, wrong: float = WRONG,
     ) -> float:  # fmt: skip
         """Check, then time: milliseconds, infinite where it failed or no time was left."""
         row = Row(section, name)
@@ -59,7 +59,7 @@ class Table:
             amount, ceiling = (moved, self.bytes) if moved else (flops, self.flops)
             rate = amount / (ms * 1e-3)
             row = row._replace(ms=ms, rate=rate / 1e12, share=rate / ceiling if ceiling else 1.0)
-            if row.error is not None and not row.error < WRONG:
+            if row.error is not None and not row.error < wrong:
                 row = row._replace(note="WRONG")
         except Exception as failure:
             row = row._replace(note=reason(failure))

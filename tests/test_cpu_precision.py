@@ -11,7 +11,17 @@ import pytest
 import torch
 
 from tiltrm import cpu_precision
-from tiltrm.cpu_precision import AUTO, BFLOAT16, FLOAT32, Measurement, choose, measure, remembered
+from tiltrm.cpu_precision import (
+    AUTO,
+    BFLOAT16,
+    FLOAT32,
+    FP8,
+    Measurement,
+    choose,
+    measure,
+    remembered,
+)
+from tiltrm.errors import DeviceError
 
 CPU = torch.device("cpu")
 BETTER, SLOWER, WRONG = Measurement(2.0, 0.02), Measurement(1.1, 0.02), Measurement(3.0, 0.5)
@@ -120,3 +130,9 @@ def test_what_the_child_measures() -> None:
     found = Measurement(**json.loads(done.stdout))
     assert found.speedup > 0.0
     assert 0.0 < found.error < cpu_precision.LARGEST_ERROR
+
+
+def test_fp8_is_for_a_gpu_and_keeps_its_dtype() -> None:
+    assert choose(FP8, torch.device("cuda")) is None
+    with pytest.raises(DeviceError, match=r"fp8 needs a GPU .* got cpu; use auto"):
+        choose(FP8, CPU)

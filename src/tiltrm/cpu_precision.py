@@ -16,11 +16,11 @@ from pathlib import Path
 
 import torch
 
-from tiltrm.errors import DataError
+from tiltrm.errors import DataError, DeviceError
 from tiltrm.folders import write_whole
 
-AUTO, FLOAT32, BFLOAT16 = "auto", "float32", "bfloat16"
-CHOICES = (AUTO, FLOAT32, BFLOAT16)
+AUTO, FLOAT32, BFLOAT16, FP8 = "auto", "float32", "bfloat16", "fp8"
+CHOICES = (AUTO, FLOAT32, BFLOAT16, FP8)
 INSTRUCTIONS = {"avx512_bf16", "amx_bf16", "avx_ne_convert", "bf16"}  # flags of x86 and ARM
 CPU_INFO = Path("/proc/cpuinfo")
 LONGEST = 60  # seconds for the child process
@@ -46,8 +46,11 @@ def choose(name: str, device: torch.device, *, measure_now: bool = False) -> tor
     """The dtype for `tiltrm.load`; None: the device's usual one.
 
     On a CPU, "auto" is bfloat16 where it was measured as better, and float32 on any doubt.
-    With `measure_now` it is measured where nothing is known yet.
+    With `measure_now` it is measured where nothing is known yet. "fp8" keeps the usual dtype of a
+    GPU: `tiltrm.load` takes it as an argument of its own.
     """
+    if name == FP8 and device.type != "cuda":
+        raise DeviceError(f"fp8 needs a GPU of Hopper's kind or newer, got {device}; use auto")
     if device.type != "cpu" or name == FLOAT32:
         return torch.float32 if name == FLOAT32 else None
     if name == AUTO:

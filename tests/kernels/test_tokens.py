@@ -43,7 +43,9 @@ def test_persistent_programs_share_out_every_tile(draw: Draw, close: Close) -> N
     assert close(scale, tokens.forward(*inputs, EPS)[1].double())
 
 
-@pytest.mark.parametrize(("positions", "width", "hidden"), [(88, 128, 128), (81, 64, 256)])
+@pytest.mark.parametrize(
+    ("positions", "width", "hidden"), [(88, 128, 128), (81, 64, 256), (97, 64, 256)]
+)
 def test_slopes_equal_plain(
     draw: Draw, close: Close, positions: int, width: int, hidden: int
 ) -> None:

@@ -92,7 +92,8 @@ def open_model(
     config = getattr(arguments, "config", None)
     precision = getattr(arguments, "precision", None)  # `evaluate` has the device's usual one
     dtype = None if precision is None else cpu_precision.choose(precision, device)
-    model = load(name, config=config, device=device, dtype=dtype)
+    fp8 = precision == cpu_precision.FP8
+    model = load(name, config=config, device=device, dtype=dtype, fp8=fp8)
     found = task_of(model, named or None)
     if not is_arc(found):
         raise SettingsError(f"expected a model for ARC tasks, got one for {found.name}")

@@ -23,7 +23,7 @@ THRESHOLD_STEPS = 24
 GUIDE_MINUTES, GUIDE_HELD_OUT, GUIDE_PARTICLES, GUIDE_STEPS = 5.0, 64, 16, 48
 PRECISIONS = ("float32", "float16", "int8")
 RANKINGS = ("weighted", "votes")
-CPU_PRECISIONS = ("auto", "float32", "bfloat16")
+CPU_PRECISIONS = ("auto", "float32", "bfloat16", "fp8")
 
 
 def add_solve(parser: argparse.ArgumentParser) -> None:
@@ -344,7 +344,7 @@ def _add_precision(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--precision", choices=CPU_PRECISIONS, default=CPU_PRECISIONS[0],
         help="of the network; auto is bfloat16 on a GPU and on a CPU that was measured as faster "
-        "with it, else float32",
+        "with it, else float32; fp8 (Hopper GPUs) computes products in 8 bits, states in bfloat16",
     )  # fmt: skip
 
 

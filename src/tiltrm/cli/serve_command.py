@@ -37,7 +37,13 @@ def run(arguments: argparse.Namespace) -> int:
     dtype = cpu_precision.choose(arguments.precision, device, measure_now=True)
     sources = model_sources(arguments)
     models = {
-        name: load(source, device=device, dtype=dtype, puzzle_id=arguments.puzzle_id)
+        name: load(
+            source,
+            device=device,
+            dtype=dtype,
+            puzzle_id=arguments.puzzle_id,
+            fp8=arguments.precision == cpu_precision.FP8,
+        )
         for name, source in sources.items()
     }
     given = {"queue": arguments.queue, "seconds": arguments.timeout}

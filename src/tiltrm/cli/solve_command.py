@@ -103,8 +103,9 @@ def _open(
     name = arguments.model or bundled or SUDOKU.defaults.model
     dtype = cpu_precision.choose(arguments.precision, device)
     model = load(
-        name, config=arguments.config, device=device, dtype=dtype, puzzle_id=arguments.puzzle_id
-    )
+        name, config=arguments.config, device=device, dtype=dtype, puzzle_id=arguments.puzzle_id,
+        fp8=arguments.precision == cpu_precision.FP8,
+    )  # fmt: skip
     return model, task_of(model, arguments.task)
 
 

@@ -18,8 +18,9 @@ from tiltrm.kernels.launch import (
     Launch,
     gate_backward,
     multiprocessors,
+    paired,
     paired_rows,
-    sigmoid,
+    silu_of_half,
     unpair,
 )
 
@@ -30,7 +31,7 @@ def _gated(
     D: tl.constexpr, H: tl.constexpr, ROWS: tl.constexpr, COLUMNS: tl.constexpr,
     DEPTH: tl.constexpr, FAST: tl.constexpr,
 ):  # fmt: skip
-    """silu(x gate) * (x up), by tensor descriptors; gate_up's rows are paired beforehand.
+    """silu(x gate) * (x up), by tensor descriptors; gate_up's rows are halved and paired before.
 
     Each program takes many tiles in one flat loop, so that the next tile's loads run during this
     tile's gate.
@@ -43,7 +44,7 @@ def _gated(
         for k in range(0, D, DEPTH):
             both = tl.dot(x.load([row, k]), gate_up.load([2 * column, k]).T, both)
         gate, up = unpair(both, ROWS, COLUMNS)
-        hidden.store([row, column], (gate * sigmoid(gate, FAST) * up).to(hidden.dtype))
+        hidden.store([row, column], (silu_of_half(gate, FAST) * up).to(hidden.dtype))
 
 
 @triton.jit
@@ -103,12 +104,6 @@ def _hidden_backward(
     tl.store(left + H, dup.to(both.dtype.element_ty), mask=row < rows)
 
 
-def paired(gate_up: Tensor) -> Tensor:
-    """Rows of gate_up in the order of `paired_rows`, as a copy."""
-    rows: Tensor = gate_up.unflatten(0, (2, -1, 8)).transpose(0, 1)
-    return rows.reshape(gate_up.shape)
-
-
 def gated(x: Tensor, gate_up: Tensor, launch: Launch | None = None) -> Tensor:
     """silu(x gate) * (x up): (row, channel) -> (row, hidden)."""
     launch = launch or LAUNCHES["gated"]
@@ -116,7 +111,9 @@ def gated(x: Tensor, gate_up: Tensor, launch: Launch | None = None) -> Tensor:
     out = torch.empty(rows, hidden, device=x.device, dtype=x.dtype)
     tiles = triton.cdiv(rows, launch.rows) * (hidden // launch.columns)
     left = TensorDescriptor.from_tensor(x, [launch.rows, launch.depth])
-    right = TensorDescriptor.from_tensor(paired(gate_up), [2 * launch.columns, launch.depth])
+    right = TensorDescriptor.from_tensor(
+        paired(gate_up, gate=0.5), [2 * launch.columns, launch.depth]
+    )
     store = TensorDescriptor.from_tensor(out, [launch.rows, launch.columns])
     _gated[(min(tiles, launch.persistent * multiprocessors(x)),)](
         left, right, store, rows, width, hidden,

@@ -42,7 +42,7 @@ def available() -> bool:
     return _ready()
 
 
-def _usable(x: Tensor, hidden: int) -> bool:
+def usable(x: Tensor, hidden: int) -> bool:
     """Whether the kernels take this tensor. The interpreter's bfloat16 products are wrong."""
     dtypes = (torch.bfloat16, torch.float16) if x.is_cuda else (torch.float32, torch.float16)
     placed = x.is_cuda or (x.device.type == "cpu" and interpreted())
@@ -61,19 +61,26 @@ def attend(
     positions, width = x.shape[-2:]
     tables = () if rotary is None else rotary
     fitting = all(t.shape == (positions, width // heads) for t in tables)
-    if not (_usable(x, 128) and fitting):
+    if not (usable(x, 128) and fitting):
         return reference.attend(x, qkv, out, eps, heads, rotary)
     rows = x.contiguous().view(-1, width)
-    with torch.autocast(x.device.type, enabled=False):  # x has the precision that is wanted
-        parts = _split(F.linear(rows, _as(qkv, x)), tables)
+    change = attention_change(rows, positions, qkv, out, heads, rotary)
+    y: Tensor = torch.ops.tiltrm.residual_norm(rows, change, eps)[0]
+    return y.view(x.shape)
+
+
+def attention_change(
+    rows: Tensor, positions: int, qkv: Tensor, out: Tensor, heads: int, rotary: Rotary | None
+) -> Tensor:
+    """attention(x) for the rows of x: (batch x position, channel)."""
+    with torch.autocast(rows.device.type, enabled=False):  # x has the precision that is wanted
+        parts = _split(F.linear(rows, _as(qkv, rows)), () if rotary is None else rotary)
         query, key, value = (
             part.unflatten(-1, (heads, -1)).unflatten(0, (-1, positions)).transpose(1, 2)
             for part in parts
         )  # (batch, head, position, -)
         mixed = F.scaled_dot_product_attention(query, key, value)
-        change = F.linear(mixed.transpose(1, 2).reshape(rows.shape), _as(out, x))
-        y: Tensor = torch.ops.tiltrm.residual_norm(rows, change, eps)[0]
-    return y.view(x.shape)
+        return F.linear(mixed.transpose(1, 2).reshape(rows.shape), _as(out, rows))
 
 
 def _split(qkv: Tensor, tables: tuple[Tensor, ...]) -> tuple[Tensor, ...]:
@@ -99,8 +106,7 @@ def mix_tokens(x: Tensor, gate_up: Tensor, down: Tensor, eps: float) -> Tensor:
     Proved by tests/kernels/test_tokens.py.
     """
     positions = x.shape[-2]
-    aligned = positions % 8 == 0 or not x.is_cuda  # other row lengths fault on Hopper: docs/LOG.md
-    if not (64 < positions <= 128 and aligned and _usable(x, down.shape[1])):
+    if not (64 < positions <= 128 and usable(x, down.shape[1])):
         return reference.mix_tokens(x, gate_up, down, eps)
     rows = x.contiguous().view(-1, *x.shape[-2:])
     y: Tensor = torch.ops.tiltrm.mix_tokens(rows, _as(gate_up, x), _as(down, x), eps)[0]
@@ -112,7 +118,7 @@ def mix_channels(x: Tensor, gate_up: Tensor, down: Tensor, eps: float) -> Tensor
 
     Proved by tests/kernels/test_channels.py.
     """
-    if not _usable(x, down.shape[1]):
+    if not usable(x, down.shape[1]):
         return reference.mix_channels(x, gate_up, down, eps)
     rows = x.contiguous().view(-1, x.shape[-1])
     y: Tensor = torch.ops.tiltrm.mix_channels(rows, _as(gate_up, x), _as(down, x), eps)[0]
@@ -128,7 +134,7 @@ def add_inputs(a: Tensor, b: Tensor, inputs: Tensor) -> Tensor:
     fitting = b.shape == a.shape and inputs.shape in shapes
     whole = all(t.is_contiguous() and t.dtype == a.dtype for t in (a, b, inputs))
     slopes = torch.is_grad_enabled() and any(t.requires_grad for t in (a, b, inputs))
-    if not (fitting and whole and not slopes and _usable(a, 128)) or torch.compiler.is_compiling():
+    if not (fitting and whole and not slopes and usable(a, 128)) or torch.compiler.is_compiling():
         return a + (b + inputs)
     from tiltrm.kernels import elementwise  # here, since it needs Triton
 

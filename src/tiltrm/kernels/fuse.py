@@ -52,5 +52,5 @@ def fuse(model: AnyModule) -> AnyModule:
 
 def fused(model: nn.Module) -> bool:
     """Whether the model has Blocks, and each of them is fused."""
-    kinds = {type(module) for module in model.modules() if isinstance(module, Block)}
-    return kinds == {FusedBlock}
+    blocks = [module for module in model.modules() if isinstance(module, Block)]
+    return bool(blocks) and all(isinstance(block, FusedBlock) for block in blocks)

@@ -21,11 +21,12 @@ from tiltrm.kernels.launch import (
     Launch,
     aligned,
     gate_backward,
+    halved,
     multiprocessors,
     pair,
     paired_rows,
     rest_of,
-    sigmoid,
+    silu_of_half,
     tile_rows,
     unpair,
 )
@@ -64,14 +65,18 @@ def store_transposed(
 
 @triton.jit
 def load_gate_up(
-    w, first, L: tl.constexpr, W: tl.constexpr, H: tl.constexpr, COLUMNS: tl.constexpr,
-    REST: tl.constexpr,
-):  # fmt: skip
-    """Paired rows of gate_up, W apart, as right operands: (64 and REST, 2 x COLUMNS)."""
+    w, first, W: tl.constexpr, H: tl.constexpr, COLUMNS: tl.constexpr, REST: tl.constexpr
+):
+    """Paired rows of gate_up as right operands: (64 and REST, 2 x COLUMNS).
+
+    W is the length of a row, padded with zeros by `aligned`. The mask ends at W and not at the
+    last position: a mask that cuts a group of 8 numbers ends copies of 16 bytes, and with them the
+    pipelined loads into shared memory.
+    """
     row = paired_rows(first, H, COLUMNS)[None, :] * W
     head = tl.arange(0, 64)[:, None]
     tail = 64 + tl.arange(0, REST)[:, None]
-    return tl.load(w + row + head), tl.load(w + row + tail, mask=tail < L, other=0.0)
+    return tl.load(w + row + head), tl.load(w + row + tail, mask=tail < W, other=0.0)
 
 
 @triton.jit
@@ -90,7 +95,7 @@ def _chunk(x0, x1, g0, g1, d0, d1, out0, out1, FAST: tl.constexpr):
     """Add one chunk of hidden columns: out + (silu(x gate) * (x up)) down."""
     both = tl.dot(x1, g1, tl.dot(x0, g0))
     gate, up = unpair(both, x0.shape[0], d0.shape[0])
-    hidden = (gate * sigmoid(gate, FAST) * up).to(x0.dtype)
+    hidden = (silu_of_half(gate, FAST) * up).to(x0.dtype)
     return tl.dot(hidden, d0, out0), tl.dot(hidden, d1, out1)
 
 
@@ -116,7 +121,7 @@ def _forward(
     x0, x1 = load_transposed(x, tile, L, D, ROWS, REST)
     out0, out1 = x0.to(tl.float32), x1.to(tl.float32)
     for first in tl.range(0, H, COLUMNS, num_stages=STAGES):
-        g0, g1 = load_gate_up(gate_up, first, L, W, H, COLUMNS, REST)
+        g0, g1 = load_gate_up(gate_up, first, W, H, COLUMNS, REST)
         d0, d1 = load_down(down, first, L, H, COLUMNS, REST)
         out0, out1 = _chunk(x0, x1, g0, g1, d0, d1, out0, out1, FAST)
     _finish(y, scale, out0, out1, tile, eps, L, D, ROWS, REST)
@@ -131,7 +136,7 @@ def _forward_persistent(
     """One program per multiprocessor; the weights are read once and kept in shared memory."""
     weights = ()
     for first in tl.static_range(0, H, COLUMNS):
-        g0, g1 = load_gate_up(gate_up, first, L, W, H, COLUMNS, REST)
+        g0, g1 = load_gate_up(gate_up, first, W, H, COLUMNS, REST)
         d0, d1 = load_down(down, first, L, H, COLUMNS, REST)
         weights = weights + ((g0, g1, d0, d1),)  # noqa: RUF005 - Triton has no star here
     for tile in tl.range(tl.program_id(0), tiles, tl.num_programs(0), num_stages=STAGES):
@@ -170,7 +175,7 @@ def _inputs_backward(
     x0, x1 = load_transposed(x, tile, L, D, ROWS, REST)
     z0, z1 = out0.to(x0.dtype), out1.to(x0.dtype)
     for first in tl.range(0, H, COLUMNS, num_stages=STAGES):
-        g0, g1 = load_gate_up(gate_up, first, L, W, H, COLUMNS, REST)
+        g0, g1 = load_gate_up(gate_up, first, W, H, COLUMNS, REST)
         d0, d1 = load_down(down, first, L, H, COLUMNS, REST)
         _, both = _hidden_backward(x0, x1, z0, z1, g0, g1, d0, d1, FAST)
         out0, out1 = tl.dot(both, g0.T, out0), tl.dot(both, g1.T, out1)
@@ -186,7 +191,7 @@ def _weights_backward(
     """Partial slopes of gate_up and down for one chunk of hidden columns and every nth tile."""
     first = tl.program_id(0) * COLUMNS
     strip = tl.program_id(1)
-    g0, g1 = load_gate_up(gate_up, first, L, W, H, COLUMNS, REST)
+    g0, g1 = load_gate_up(gate_up, first, W, H, COLUMNS, REST)
     d0, d1 = load_down(down, first, L, H, COLUMNS, REST)
     dg0, dg1 = tl.zeros((2 * COLUMNS, 64), tl.float32), tl.zeros((2 * COLUMNS, REST), tl.float32)
     dd0, dd1 = tl.zeros((COLUMNS, 64), tl.float32), tl.zeros((COLUMNS, REST), tl.float32)
@@ -197,9 +202,9 @@ def _weights_backward(
         dg0, dg1 = tl.dot(both.T, x0, dg0), tl.dot(both.T, x1, dg1)
         dd0, dd1 = tl.dot(hidden.T, z0, dd0), tl.dot(hidden.T, z1, dd1)
     head, tail = tl.arange(0, 64)[None, :], 64 + tl.arange(0, REST)[None, :]
-    row = dgate_up + strip * (2 * H * L) + paired_rows(first, H, COLUMNS)[:, None] * L
+    row = dgate_up + strip * (2 * H * W) + paired_rows(first, H, COLUMNS)[:, None] * W
     tl.store(row + head, dg0)
-    tl.store(row + tail, dg1, mask=tail < L)
+    tl.store(row + tail, dg1, mask=tail < W)
     column = ddown + strip * (H * L) + first + tl.arange(0, COLUMNS)[:, None]
     tl.store(column + head * H, dd0)
     tl.store(column + tail * H, dd1, mask=tail < L)
@@ -217,7 +222,7 @@ def forward(
     tiles = batch * (width // rows)
     y = torch.empty_like(x)
     scale = torch.empty(batch, width, device=x.device, dtype=torch.float32)
-    gate_up = aligned(gate_up)
+    gate_up = aligned(halved(gate_up))
     tensors = (x, gate_up, down, y, scale, eps)
     sizes = (
         positions, gate_up.shape[1], width, down.shape[1], rest_of(positions), rows, launch.columns,
@@ -256,13 +261,14 @@ def weights_backward(
     tiles, sizes = _sizes(x, padded, down, launch)
     chunks = down.shape[1] // launch.columns
     strips = max(1, min(tiles, multiprocessors(x) // chunks))
-    dgate_up = torch.empty(strips, *gate_up.shape, device=x.device, dtype=torch.float32)
+    dgate_up = torch.empty(strips, *padded.shape, device=x.device, dtype=torch.float32)
     ddown = torch.empty(strips, *down.shape, device=x.device, dtype=torch.float32)
     _weights_backward[(chunks, strips)](
         x, padded, down, dz, dgate_up, ddown, tiles, *sizes, launch.gate,
         num_warps=launch.warps, num_stages=launch.stages,
     )  # fmt: skip
-    return dgate_up.sum(0).to(gate_up.dtype), ddown.sum(0).to(down.dtype)
+    slope = dgate_up.sum(0)[:, : gate_up.shape[1]]
+    return slope.to(gate_up.dtype).contiguous(), ddown.sum(0).to(down.dtype)
 
 
 def backward(

@@ -26,7 +26,7 @@ def load(
     source: str | os.PathLike[str], *,
     config: str | os.PathLike[str] | Mapping[str, object] | None = None,
     device: str | torch.device = "cpu", dtype: torch.dtype | None = None, fuse: bool | None = None,
-    puzzle_id: int | None = None,
+    puzzle_id: int | None = None, compact: bool = False, fp8: bool = False,
 ) -> Model:  # fmt: skip
     """A frozen model: a bundled name, a native folder, or a peer's checkpoint.
 
@@ -42,6 +42,9 @@ def load(
             Triton and the GPU can run them.
         puzzle_id: Row of the puzzle embedding, for a model with several; the folder's own, or 0,
             unless given.
+        compact: Leave out hidden units that contribute nothing (`tiltrm.model.compact`): fewer
+            operations, outputs equal to 1e-3. Such a model cannot be saved.
+        fp8: Matrix products of the fused kernels in 8-bit floating point (e4m3), for inference.
 
     Proved by tests/model/test_native.py, tests/model/test_importers.py and
     tests/kernels/test_fuse.py::test_load_fuses_where_the_kernels_run.
@@ -60,11 +63,28 @@ def load(
                 f"{CONFIG}; leave the config out"
             )
         folder = path if path.is_dir() else path.parent
-        return _fused(load_folder(folder, where, held, puzzle_id), where, fuse)
+        model = load_folder(folder, where, held, puzzle_id)
+        return _prepared(model, where, fuse, compact=compact, fp8=fp8)
     from tiltrm.model.importers import import_checkpoint  # here: native models do not need it
 
     given = config if config is None or isinstance(config, Mapping) else Path(config)
-    return _fused(import_checkpoint(path, given, where, held, puzzle_id), where, fuse)
+    model = import_checkpoint(path, given, where, held, puzzle_id)
+    return _prepared(model, where, fuse, compact=compact, fp8=fp8)
+
+
+def _prepared(
+    model: Model, device: torch.device, fuse: bool | None, *, compact: bool, fp8: bool
+) -> Model:
+    """The model as `load` was asked for it: without idle units, fused, in 8-bit products."""
+    if compact:
+        from tiltrm.model.compact import compact as leave_out_idle_units
+
+        model = leave_out_idle_units(model)
+    if not fp8:
+        return _fused(model, device, fuse)
+    from tiltrm.kernels.eight_bit import quantise  # here, as in `_fused`
+
+    return quantise(model)
 
 
 def _fused(model: Model, device: torch.device, wanted: bool | None) -> Model:

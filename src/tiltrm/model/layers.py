@@ -63,12 +63,17 @@ def lookup(table: Tensor, tokens: Tensor) -> Tensor:
     return found
 
 
+def hidden_units(width: int, expansion: float) -> int:
+    """Hidden units of a SwiGLU: 2/3 of width x expansion, raised to a multiple of 256."""
+    return multiple_of(expansion * width * 2 / 3, 256)
+
+
 class SwiGLU(nn.Module):
-    """down(silu(gate(x)) * up(x)), the hidden width rounded up to a multiple of 256."""
+    """down(silu(gate(x)) * up(x)) with the `hidden_units` of its width."""
 
     def __init__(self, width: int, expansion: float, scale: float = 1.0) -> None:
         super().__init__()
-        hidden = multiple_of(expansion * width * 2 / 3, 256)
+        hidden = hidden_units(width, expansion)
         self.gate_up_proj = linear(width, 2 * hidden, scale=scale)
         self.down_proj = linear(hidden, width, scale=scale)
 

@@ -28,6 +28,7 @@ from torch import Tensor
 from tiltrm.errors import CheckpointError
 from tiltrm.folders import write_whole
 from tiltrm.model.build import CONFIGS, Model, assemble, is_plain, kind_of, sizes
+from tiltrm.model.compact import is_compact
 from tiltrm.model.describe import describe
 from tiltrm.model.puzzle_names import NAMES, names_text, read_names
 from tiltrm.model.puzzle_rows import puzzle_rows, with_puzzle
@@ -70,6 +71,11 @@ def save(
     None stores the weights as they are.
     Proved by tests/model/test_native.py.
     """
+    if is_compact(model, model.config.expansion):
+        raise CheckpointError(
+            "expected a model with all its hidden units, got one without the idle ones; "
+            "load it without compact=True"
+        )
     try:
         known = copy(model)  # shallow: the weights are shared
         known.task = task or model.task

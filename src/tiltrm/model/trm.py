@@ -12,9 +12,9 @@ from tiltrm.errors import SettingsError
 from tiltrm.model.base import State
 from tiltrm.model.layers import (
     Block,
+    hidden_units,
     linear,
     lookup,
-    multiple_of,
     rotary_table,
     truncated_normal_,
 )
@@ -97,10 +97,10 @@ def evaluation_flops(config: TRMConfig, layers: int | None = None) -> int:
     Proved by tests/model/test_reference.py::test_operations_are_counted_as_torch_counts_them.
     """
     positions, width = config.positions, config.width
-    hidden = multiple_of(config.expansion * width * 2 / 3, 256)
+    hidden = hidden_units(width, config.expansion)
     total = 2 * positions * 3 * width * hidden
     if config.token_mixing:
-        total += 2 * width * 3 * positions * multiple_of(config.expansion * positions * 2 / 3, 256)
+        total += 2 * width * 3 * positions * hidden_units(positions, config.expansion)
     else:
         total += 2 * positions * 4 * width * width + 4 * positions * positions * width
     return total * (config.layers if layers is None else layers)
