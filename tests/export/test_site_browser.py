@@ -61,3 +61,12 @@ def test_the_page_solves_and_says_on_what(
     main([*shlex.split(text(page, "#command"))[1:], "--json", "--device", "cpu"])
     wanted = json.loads(capsys.readouterr().out)
     assert (found["answer"], found["evaluations"]) == (wanted["answer"], wanted["evaluations"])
+
+
+def test_a_link_with_a_seed_that_is_none_is_refused_in_words(tab: Tab, address: str) -> None:
+    page = tab.page
+    page.goto(f"{address}?plain&backend=wasm#task=sudoku4&puzzle=3..4.4........31&seed=1.5")
+    page.wait_for_function(READY)
+    page.click("#solve")
+    page.wait_for_selector("#trouble:has-text('seed must be a whole number, got 1.5.')")
+    assert tab.complaints == []
