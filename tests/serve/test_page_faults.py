@@ -123,6 +123,26 @@ def test_a_closed_connection_is_reported(
     assert text(page, "#trouble") == ""
 
 
+def test_a_baseline_that_comes_after_the_result_has_its_place(
+    tab: Tab, address: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As on a site without a server, where it runs last; it can be stopped, and then leaves."""
+    page = tab.open(address)
+    for late, shown in ((1.5, True), (30.0, False)):
+        monkeypatch.setattr(stub.Handler, "late", late)
+        page.click("#solve")
+        page.wait_for_selector("#verdict.good")
+        assert text(page, "#solve") == "Stop the comparison"
+        assert page.is_visible("#baseline")
+        assert "runs for comparison" in text(page, "#baseline-words")
+        if not shown:
+            page.wait_for_timeout(600)  # a click soon after another would count as a double one
+            page.click("#solve")
+        page.wait_for_selector("#solve:has-text('Solve and watch')")
+        assert page.is_visible("#baseline") == shown
+        assert text(page, "#verdict-title") == "Solved"
+
+
 def test_after_a_single_trajectory_a_cloud_is_one_click_away(
     tab: Tab, address: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -144,11 +164,13 @@ def test_after_a_single_trajectory_a_cloud_is_one_click_away(
     ["task=constructor", "task=sudoku&method=toString", "task=sudoku&particles=Infinity&noise=x"],
 )
 def test_no_link_breaks_the_page(tab: Tab, address: str, link: str) -> None:
+    """A link without a task that exists shows the first sample, which has its own settings."""
     tab.open(address, f"#{link}")
     tab.solve()
     body = stub.Handler.bodies[-1]
-    assert set(body) == {"puzzles", "task", "method", "seed", "baseline"}
-    assert (body["task"], body["method"]) == ("sudoku", "adaptive")
+    sample = {"particles", "outer_steps"} if "constructor" in link else set()
+    assert set(body) == {"puzzles", "task", "method", "seed", "baseline"} | sample
+    assert (body["task"], body["method"]) == ("sudoku", "guided" if sample else "adaptive")
 
 
 def test_the_last_frame_shows_the_final_answer(tab: Tab, tmp_path: Path) -> None:
