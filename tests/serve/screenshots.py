@@ -6,11 +6,13 @@ the first maze is taken at its end, and so is a Latin square where docs/your-tas
 Names of pictures after the address choose some; tasks that are not served are left out.
 """
 
+import io
 import sys
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from browser import Tab, chromium
+from PIL import Image
 
 
 class Shot(NamedTuple):
@@ -30,6 +32,7 @@ SHOTS = {
     "maze": (Shot("page-maze", "light", {"width": 1280, "height": 900}, False),),
     "latin5": (Shot("page-own", "light", {"width": 1280, "height": 900}, False),),
 }
+COLOURS = 256  # of a picture, which makes its file three times smaller
 PATIENCE = 900_000  # milliseconds for a run on a slow machine
 DISPUTED = """() => {
     const slider = document.getElementById('slider');
@@ -65,8 +68,10 @@ def picture(page: Any, shot: Shot) -> None:
     page.wait_for_timeout(1000)  # until everything is drawn for the new size
     if shot.size["width"] < 900:  # where the run stands below the puzzle
         page.evaluate("document.getElementById('watch').scrollIntoView()")
-    page.screenshot(path=FOLDER / f"{shot.name}.png", full_page=shot.whole)
-    print(FOLDER / f"{shot.name}.png")
+    taken = Image.open(io.BytesIO(page.screenshot(full_page=shot.whole)))
+    file = FOLDER / f"{shot.name}.png"
+    taken.convert("RGB").quantize(COLOURS, dither=Image.Dither.NONE).save(file, optimize=True)
+    print(file, f"{file.stat().st_size / 1000:.0f} kB")
 
 
 if __name__ == "__main__":
