@@ -1,5 +1,6 @@
 """The page when a run is stopped, fails or is asked for twice; odd links; layout shifts."""
 
+import math
 from pathlib import Path
 from typing import Any
 
@@ -189,6 +190,23 @@ def test_the_last_frame_shows_the_final_answer(tab: Tab, tmp_path: Path) -> None
     page = tab.open(file.as_uri())
     assert page.evaluate(PICTURE) != pictures[0]
     assert not page.is_visible("#run-cloud")
+
+
+def test_a_small_dissent_leaves_no_cell_uncertain(tab: Tab, tmp_path: Path) -> None:
+    """3 % of the weight on another digit is no doubt, and leaves no shade; 10 % is one."""
+    puzzle, answer = (part.tolist() for part in SUDOKU.generate(3))
+    pictures = []
+    for dissent in (0.0, 0.03, 0.1):
+        made = stub.replay(SUDOKU, puzzle, answer)
+        nats = -sum(p * math.log(p) for p in (dissent, 1 - dissent) if p)
+        shares = [0.0 if given else nats / math.log(11) for given in made["start"]["given"]]
+        made["result"]["entropy"] = made["steps"][-1]["entropy"] = shares
+        file = tmp_path / "dissent.html"
+        file.write_text(recording.page(made), "utf-8")
+        page = tab.open(file.as_uri())
+        assert ("No cell is uncertain." in text(page, "#words")) == (dissent < 0.05)
+        pictures.append(page.evaluate(PICTURE))
+    assert pictures[0] == pictures[1] != pictures[2]
 
 
 def test_too_few_clues_are_named(tab: Tab, address: str) -> None:

@@ -15,7 +15,7 @@ export const methods = () => table.methods;
 export const allSettings = () => table.settings;
 
 const METHOD_WORDS = {
-  adaptive: "stops when decided",
+  adaptive: "stops when sure",
   guided: "weighted by a guide",
   unguided: "a plain vote",
   deterministic: "no noise",
