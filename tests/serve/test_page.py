@@ -226,6 +226,16 @@ def test_refusals_and_samples(tab: Tab, address: str) -> None:
     assert typed(page) == page.input_value("#samples")
 
 
+def test_generate_gives_another_puzzle(tab: Tab, address: str) -> None:
+    """Also where the seeds lead to the puzzle that is there."""
+    page = tab.open(address)
+    page.evaluate("Math.random = () => 0")
+    puzzles = [SUDOKU.decode(SUDOKU.generate(seed)[0]) for seed in range(2)]
+    for puzzle in puzzles:
+        page.click("#generate")
+        page.wait_for_function("puzzle => location.hash.includes(puzzle)", arg=puzzle)
+
+
 @pytest.mark.parametrize("size", [WIDE, PHONE], ids=["wide", "phone"])
 def test_no_accessibility_violation(browser: Any, address: str, size: dict[str, int]) -> None:
     tab = Tab(browser, size=size, color_scheme="light")

@@ -61,6 +61,23 @@ def test_a_second_method_runs_beside_the_first(tab: Tab, address: str) -> None:
     assert tab.violations() == []
 
 
+HEARD = """() => { window.heard = []; new MutationObserver(() => window.heard.push(
+    document.getElementById('second-words').textContent)).observe(
+    document.getElementById('second-words'), {childList: true}) }"""
+
+
+def test_a_second_run_is_not_spoken_step_by_step(tab: Tab, address: str) -> None:
+    """Its words are a live region: one report now and then, and the end."""
+    page = tab.open(address)
+    tab.solve()
+    page.evaluate(HEARD)
+    page.click("#second-run")
+    page.wait_for_selector("#second-words:has-text('solves it:')")
+    heard = page.evaluate("heard")
+    assert "outer step 1 of at most" in heard[1]
+    assert len(heard) < 8  # of 22 outer steps
+
+
 PICTURES = """() => ['second-grid', 'second-ancestry'].map(
     name => document.getElementById(name).toDataURL())"""
 

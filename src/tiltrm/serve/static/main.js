@@ -2,7 +2,7 @@
 
 import { Refusal, generate, models, samples, settingsTable, solve, useToken } from "./api.js";
 import { AnyBoard } from "./boards.js";
-import { byId, count, isDark, make, plural } from "./dom.js";
+import { byId, count, isDark, make, plural, reportClock } from "./dom.js";
 import { askToken, buildForm, fillForm } from "./form.js";
 import { wireKeep } from "./keep.js";
 import { Replay } from "./replay.js";
@@ -12,15 +12,14 @@ import { freshState, learnSettings, readAddress, sameSettings, writeAddress } fr
 import { blankPuzzle, learn, servedTask, titleOf } from "./tasks.js";
 
 const THEME = "tiltrm-theme";
-const SPOKEN = 2500; // milliseconds between two spoken reports of progress
 
 const embedded = byId("replay"); // the data of `solve --html`: no server and no form
 const replay = new Replay(runCloud);
+const reportDue = reportClock();
 const second = new SecondRun(replay, () => Boolean(running));
 let state = freshState();
 let settingsChosen = false; // by hand or by a link; else they follow the puzzle
 let running = null; // the AbortController of the run under way
-let spoken = 0;
 
 const board = new AnyBoard(byId("board"), byId("pad"), (puzzle, sentence) => {
   state.puzzle = puzzle;
@@ -158,11 +157,9 @@ function receive(name, data) {
   return name === "result";
 }
 
-/** Progress in words, seldom enough for a screen reader. */
+/** Progress in words. */
 function progress(frame) {
-  const now = performance.now();
-  if (now - spoken < SPOKEN && frame.step > 1) return;
-  spoken = now;
+  if (!reportDue(frame.step === 1)) return;
   byId("status").textContent =
     `Outer step ${frame.step} of at most ${frame.steps}: ${plural(frame.particles, "particle")}, ${count(frame.evaluations)} evaluations.`;
 }
@@ -218,7 +215,10 @@ function wirePuzzle() {
   byId("generate").addEventListener("click", async () => {
     try {
       byId("trouble").textContent = "";
-      showPuzzle(state.task, await generate(state.task, Math.floor(Math.random() * 2 ** 31)));
+      const { task, puzzle: before } = state, seed = Math.floor(Math.random() * 2 ** 31);
+      let puzzle = await generate(task, seed);
+      if (puzzle === before) puzzle = await generate(task, seed + 1); // a site has a few only
+      if (state.task === task) showPuzzle(task, puzzle);
     } catch (error) {
       complain(error);
     }

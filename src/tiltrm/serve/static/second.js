@@ -2,7 +2,7 @@
 
 import { solve } from "./api.js";
 import { describe, paintAncestry, readTheme } from "./ancestry.js";
-import { byId, count, make, plural } from "./dom.js";
+import { byId, count, make, plural, reportClock } from "./dom.js";
 import { difference, paintGrid, tokensOf } from "./grids.js";
 import { methodWords, methods } from "./state.js";
 
@@ -11,7 +11,7 @@ export const CLOSED = "The connection closed before the end of the run; try agai
 export class SecondRun {
   /** `replay` holds the first run; `busy()` says whether one is under way. */
   constructor(replay, busy) {
-    Object.assign(this, { replay, busy, running: null, run: null, frames: [], shown: null });
+    Object.assign(this, { replay, busy, running: null, run: null, frames: [], shown: null, reportDue: reportClock() });
     byId("second-run").addEventListener("click", () => (this.running ? this.running.abort() : this.start()));
     new ResizeObserver(() => this.redraw()).observe(byId("second-result"));
   }
@@ -70,8 +70,8 @@ export class SecondRun {
     if (name === "step") {
       this.frames.push(data);
       this.show({ tokens: data.leading, entropy: data.entropy });
-      byId("second-words").textContent =
-        `${method}: outer step ${data.step} of at most ${data.steps}, ${plural(data.particles, "particle")}, ${count(data.evaluations)} evaluations`;
+      if (this.reportDue(data.step === 1)) this.say(
+        `${method}: outer step ${data.step} of at most ${data.steps}, ${plural(data.particles, "particle")}, ${count(data.evaluations)} evaluations`);
     }
     if (name === "result") this.conclude(data, method);
     return name === "result";
