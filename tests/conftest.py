@@ -8,6 +8,7 @@ import sys
 import tempfile
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from pathlib import Path
 from textwrap import dedent
 
 import pytest
@@ -22,6 +23,10 @@ if not torch.cuda.is_available() and importlib.util.find_spec("triton") is not N
     # Before anybody imports Triton, which looks at it once: its interpreter runs the kernels.
     os.environ.setdefault("TRITON_INTERPRET", "1")
 
+# A child process inherits the folder that this one was given.
+os.environ.setdefault(
+    "TILTRM_USER_CACHE", os.environ.get("XDG_CACHE_HOME") or str(Path.home() / ".cache")
+)
 # Commands compute in float32 here, whatever was measured on this machine.
 os.environ["XDG_CACHE_HOME"] = tempfile.mkdtemp(prefix="tiltrm-tests-")
 cpu_precision.remember(cpu_precision.Measurement())

@@ -73,7 +73,8 @@ def hosting(folder: Path) -> Iterator[str]:
 
 @pytest.fixture(scope="module")
 def address(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    folder = Path(GIVEN) if GIVEN else runtime.cached_folder()
+    kept = Path(os.environ["TILTRM_USER_CACHE"]) / "tiltrm" / runtime.cached_folder().name
+    folder = Path(GIVEN) if GIVEN else kept
     if not (folder / runtime.FILES[0]).is_file():
         pytest.skip("onnxruntime-web is not here; run `make site` once, or set TILTRM_RUNTIME")
     torch.manual_seed(0)

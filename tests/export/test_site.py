@@ -43,7 +43,7 @@ def test_the_files_are_complete_and_name_no_other_address(
     assert set(about["models"][0]["files"].values()) < set(about["files"])
     written = [path for path in out.rglob("*") if path.suffix in (".js", ".html", ".css")]
     for path in written:
-        if path.parent.name != "runtime":
+        if "runtime" not in path.relative_to(out).parts:
             found = set(re.findall(r"https?://[\w./-]+", path.read_text("utf-8")))
             assert found <= {"http://www.w3.org/2000/svg", "https://puzz.link/p"}, path
     page = (out / "index.html").read_text("utf-8")
@@ -79,6 +79,18 @@ def test_the_same_site_twice_is_the_same_bytes(
     one, two = ({path.relative_to(folder): path.read_bytes() for path in folder.rglob("*")
                  if path.is_file()} for folder in folders)  # fmt: skip
     assert one == two
+
+
+def test_another_runtime_has_other_addresses(toy: TRM, tmp_path: Path, fake_runtime: Path) -> None:
+    """The service worker keeps these files by address, so a changed one needs a new address."""
+    places = []
+    for folder in (tmp_path / "one", tmp_path / "two"):
+        sizes = site.write({"toy": toy}, folder, given_runtime=fake_runtime)
+        places.append({name for name in sizes if name.startswith("runtime/")})
+        assert any(name.startswith("toy on") for name in site.loaded_bytes(sizes))
+        (fake_runtime / runtime.FILES[0]).write_text("a newer script")
+    assert len(places[0]) == len(places[1]) == len(runtime.FILES)
+    assert not places[0] & places[1]
 
 
 def test_refusals(

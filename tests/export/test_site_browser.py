@@ -1,11 +1,12 @@
 """The site in a real Chromium, from a plain static host under a sub-path. Needs the npm package."""
 
+import itertools
 import json
 import shlex
 from pathlib import Path
 
 import pytest
-from tests.serve.browser import Tab, text
+from tests.serve.browser import PHONE, WIDE, Tab, text
 
 import tiltrm
 from tiltrm.cli import main
@@ -61,3 +62,47 @@ def test_the_page_solves_and_says_on_what(
     main([*shlex.split(text(page, "#command"))[1:], "--json", "--device", "cpu"])
     wanted = json.loads(capsys.readouterr().out)
     assert (found["answer"], found["evaluations"]) == (wanted["answer"], wanted["evaluations"])
+
+
+def test_a_link_with_a_seed_that_is_none_is_refused_in_words(tab: Tab, address: str) -> None:
+    page = tab.page
+    page.goto(f"{address}?plain&backend=wasm#task=sudoku4&puzzle=3..4.4........31&seed=1.5")
+    page.wait_for_function(READY)
+    page.click("#solve")
+    page.wait_for_selector("#trouble:has-text('seed must be a whole number, got 1.5.')")
+    assert tab.complaints == []
+
+
+RUN_LINK = "#task=sudoku4&puzzle=3..4.4........31&method=guided&particles=3&outer_steps=2"
+
+
+def test_link_file_and_second_method_without_a_server(
+    tab: Tab, address: str, tmp_path: Path
+) -> None:
+    """With the keyboard alone up to the verdict; axe finds nothing, in any theme and size."""
+    page = tab.page
+    page.goto(f"{address}?plain&backend=wasm{RUN_LINK}")
+    page.wait_for_function(READY)
+    page.focus("[role=grid]")
+    page.keyboard.press("Control+Enter")
+    tab.settle()
+    page.click("#link")
+    assert page.url.partition("#")[2] == RUN_LINK[1:].replace("guided&", "guided&seed=0&")
+    words = text(page, "#words")
+    with page.expect_download() as saved:
+        page.click("#save")
+    saved.value.save_as(tmp_path / "replay.html")
+    page.select_option("#second-method", "deterministic")
+    page.click("#second-run")
+    page.wait_for_selector("#second-words:has-text(' evaluations (above: ')")
+    for size, theme in itertools.product((PHONE, WIDE), ("light", "dark")):
+        page.set_viewport_size(size)
+        page.emulate_media(color_scheme=theme)
+        assert tab.violations() == []
+        assert tab.overflow() <= 0
+    alone = Tab(tab.context.browser)
+    shown = alone.open((tmp_path / "replay.html").as_uri())
+    assert text(shown, "#words") == words
+    assert len(alone.requests) == 1
+    assert alone.complaints == tab.complaints == []
+    alone.context.close()

@@ -37,7 +37,7 @@ class Tab:
 
     def __init__(self, browser: Any, *, size: dict[str, int] = WIDE, **options: Any) -> None:
         self.context = browser.new_context(viewport=size, reduced_motion="reduce", **options)
-        self.context.set_default_timeout(10_000)
+        self.context.set_default_timeout(30_000)
         self.page = self.context.new_page()
         self.requests: list[str] = []
         self.complaints: list[str] = []

@@ -1,60 +1,77 @@
-"""Pictures of the page for the README: python tests/serve/screenshots.py http://127.0.0.1:8000/
+"""Pictures of the page for the documentation: python tests/serve/screenshots.py ADDRESS [NAME ...]
 
-Needs a running `tiltrm serve` and Chromium. A cloud solves a Sudoku, and the page is taken light,
-dark and on a phone at a step where the particles disagree; a maze is taken at its end, and so is a
-Latin square where docs/your-task.md is served. Names after the address select pictures; those of
-tasks that are not served are left out. `pngquant` halves the files.
+ADDRESS is that of a running `tiltrm serve`, or of the folder of `tiltrm site` on a static host. One
+run of the first Sudoku is taken light, dark and on a phone, at a step where the particles disagree;
+the first maze is taken at its end, and so is a Latin square where docs/your-task.md is served.
+Names of pictures after the address choose some; tasks that are not served are left out.
 """
 
+import io
 import sys
 from pathlib import Path
+from typing import Any, NamedTuple
 
 from browser import Tab, chromium
+from PIL import Image
+
+
+class Shot(NamedTuple):
+    name: str
+    theme: str
+    size: dict[str, int]
+    whole: bool  # the page, or what the screen shows of it
+
 
 FOLDER = Path(__file__).parents[2] / "docs" / "images"
-SHOTS = {  # name: task, colours, size, how far down
-    "page-light": ("sudoku", "light", {"width": 1280, "height": 900}, True),
-    "page-dark": ("sudoku", "dark", {"width": 1280, "height": 900}, True),
-    "page-phone": ("sudoku", "light", {"width": 390, "height": 1560}, False),
-    "page-maze": ("maze", "light", {"width": 1280, "height": 850}, False),
-    "page-own": ("latin5", "light", {"width": 1280, "height": 740}, False),
+SHOTS = {
+    "sudoku": (
+        Shot("page-light", "light", {"width": 1280, "height": 900}, True),
+        Shot("page-dark", "dark", {"width": 1280, "height": 900}, True),
+        Shot("page-phone", "light", {"width": 390, "height": 1560}, False),
+    ),
+    "maze": (Shot("page-maze", "light", {"width": 1280, "height": 900}, False),),
+    "latin5": (Shot("page-own", "light", {"width": 1280, "height": 900}, False),),
 }
-PATIENCE = 600_000  # milliseconds for a run on a slow machine
+COLOURS = 256  # of a picture, which makes its file three times smaller
+PATIENCE = 900_000  # milliseconds for a run on a slow machine
 DISPUTED = """() => {
     const slider = document.getElementById('slider');
-    slider.value = Math.ceil(slider.max * 0.14);
+    slider.value = Math.ceil(slider.max * 0.4);
     slider.dispatchEvent(new Event('input'));
 }"""
 
 
 def take(address: str, *names: str) -> None:
-    """Take these pictures, or all of them, each of a run of its own."""
-    FOLDER.mkdir(parents=True, exist_ok=True)
+    """Take these pictures, or all of them; a run for each task."""
     with chromium() as browser:
-        for name, (task, theme, size, whole) in SHOTS.items():
-            if names and name not in names:
+        for task, shots in SHOTS.items():
+            wanted = [shot for shot in shots if not names or shot.name in names]
+            if not wanted:
                 continue
-            tab = Tab(browser, size=size, color_scheme=theme)
+            tab = Tab(browser, size=wanted[0].size, color_scheme=wanted[0].theme)
             tab.context.set_default_timeout(PATIENCE)
             page = tab.open(address)
-            if not page.locator(f"[name=task][value={task}]:enabled").count():
-                tab.context.close()
-                continue
-            page.check(f"[name=task][value={task}]", force=True)
-            if task == "sudoku":  # a cloud, which shows more than the few particles of adaptive
-                page.click("#settings summary")
-                page.select_option("[name=method]", "guided")
-                page.fill("[name=outer_steps]", "16")
-                page.click("#settings summary")
-            tab.solve()
-            if task == "sudoku":
-                page.evaluate(DISPUTED)
-            page.wait_for_timeout(1000)  # until a phone has scrolled to the run by itself
-            if not whole and task == "sudoku":
-                page.evaluate("document.getElementById('watch').scrollIntoView()")
-            page.screenshot(path=FOLDER / f"{name}.png", full_page=whole)
+            if page.locator(f"[name=task][value={task}]:enabled").count():
+                page.check(f"[name=task][value={task}]", force=True)
+                tab.solve()
+                if task == "sudoku":
+                    page.evaluate(DISPUTED)
+                for shot in wanted:
+                    picture(page, shot)
             tab.context.close()
-            print(FOLDER / f"{name}.png")
+
+
+def picture(page: Any, shot: Shot) -> None:
+    page.emulate_media(color_scheme=shot.theme, reduced_motion="reduce")
+    page.set_viewport_size(shot.size)
+    page.evaluate("scrollTo(0, 0)")
+    page.wait_for_timeout(1000)  # until everything is drawn for the new size
+    if shot.size["width"] < 900:  # where the run stands below the puzzle
+        page.evaluate("document.getElementById('watch').scrollIntoView()")
+    taken = Image.open(io.BytesIO(page.screenshot(full_page=shot.whole)))
+    file = FOLDER / f"{shot.name}.png"
+    taken.convert("RGB").quantize(COLOURS, dither=Image.Dither.NONE).save(file, optimize=True)
+    print(file, f"{file.stat().st_size / 1000:.0f} kB")
 
 
 if __name__ == "__main__":

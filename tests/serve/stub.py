@@ -125,6 +125,7 @@ class Handler(BaseHTTPRequestHandler):
     pause: ClassVar[float] = 0.005  # seconds between two events
     most: ClassVar[int | None] = None  # events after which the line breaks
     particles: ClassVar[int] = 16  # of the result
+    late: ClassVar[float] = 0.0  # seconds from the result to the baseline; 0: it comes before
 
     def do_GET(self) -> None:
         path = urlsplit(self.path)
@@ -166,7 +167,11 @@ class Handler(BaseHTTPRequestHandler):
                   *(("step", frame) for frame in run["steps"]),
                   ("baseline", run["baseline"]),
                   ("result", {**run["result"], "particles": self.particles})]  # fmt: skip
+        if self.late:
+            events.append(events.pop(-2))
         for name, data in events[: self.most]:
+            if name == "baseline":
+                time.sleep(self.late)
             try:
                 self.wfile.write(f"event: {name}\ndata: {json.dumps(data)}\n\n".encode())
             except OSError:

@@ -140,6 +140,30 @@ def test_a_link_shows_the_same_puzzle_and_settings(tab: Tab, address: str, brows
     other.context.close()
 
 
+def test_a_sample_brings_its_settings_until_others_are_chosen(tab: Tab, address: str) -> None:
+    """The first sample shows a cloud; another puzzle is solved with the defaults."""
+    page = tab.open(address)
+    tab.solve()
+    body = stub.Handler.bodies[-1]
+    assert (body["method"], body["particles"]) == ("guided", 8)
+    assert page.input_value("#second-method") == "adaptive"
+    page.reload()  # the address holds the settings of the sample, and nobody has chosen them
+    page.wait_for_function("() => document.getElementById('model').textContent")
+    page.focus("[role=grid]")
+    page.keyboard.press("Delete")
+    assert page.input_value("[name=method]") == "adaptive"
+    tab.solve()
+    assert "particles" not in stub.Handler.bodies[-1]
+    page.select_option("#samples", index=1)
+    assert page.input_value("[name=particles]") == "8"
+    page.click("#settings summary")
+    page.select_option("[name=method]", "unguided")
+    assert page.input_value("[name=particles]") == ""  # the number was that of another method
+    page.select_option("#samples", index=2)
+    page.select_option("#samples", index=1)
+    assert page.input_value("[name=method]") == "unguided"
+
+
 def test_the_form_has_the_settings_of_the_table(tab: Tab, address: str) -> None:
     """Every row with a label is a field, and a method enables its own."""
     page = tab.open(address)
@@ -200,6 +224,16 @@ def test_refusals_and_samples(tab: Tab, address: str) -> None:
     assert typed(page) in {SUDOKU.decode(SUDOKU.generate(seed)[0]) for seed in range(5)}
     page.select_option("#samples", index=2)
     assert typed(page) == page.input_value("#samples")
+
+
+def test_generate_gives_another_puzzle(tab: Tab, address: str) -> None:
+    """Also where the seeds lead to the puzzle that is there."""
+    page = tab.open(address)
+    page.evaluate("Math.random = () => 0")
+    puzzles = [SUDOKU.decode(SUDOKU.generate(seed)[0]) for seed in range(2)]
+    for puzzle in puzzles:
+        page.click("#generate")
+        page.wait_for_function("puzzle => location.hash.includes(puzzle)", arg=puzzle)
 
 
 @pytest.mark.parametrize("size", [WIDE, PHONE], ids=["wide", "phone"])

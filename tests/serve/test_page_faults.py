@@ -1,5 +1,6 @@
 """The page when a run is stopped, fails or is asked for twice; odd links; layout shifts."""
 
+import math
 from pathlib import Path
 from typing import Any
 
@@ -123,6 +124,26 @@ def test_a_closed_connection_is_reported(
     assert text(page, "#trouble") == ""
 
 
+def test_a_baseline_that_comes_after_the_result_has_its_place(
+    tab: Tab, address: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As on a site without a server, where it runs last; it can be stopped, and then leaves."""
+    page = tab.open(address)
+    for late, shown in ((1.5, True), (30.0, False)):
+        monkeypatch.setattr(stub.Handler, "late", late)
+        page.click("#solve")
+        page.wait_for_selector("#solve:has-text('Stop the comparison')")
+        assert page.is_visible("#verdict.good")
+        assert page.is_visible("#baseline")
+        assert "runs for comparison" in text(page, "#baseline-words")
+        if not shown:
+            page.wait_for_timeout(600)  # a click soon after another would count as a double one
+            page.click("#solve")
+        page.wait_for_selector("#solve:has-text('Solve and watch')")
+        assert page.is_visible("#baseline") == shown
+        assert text(page, "#verdict-title") == "Solved"
+
+
 def test_after_a_single_trajectory_a_cloud_is_one_click_away(
     tab: Tab, address: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -144,11 +165,13 @@ def test_after_a_single_trajectory_a_cloud_is_one_click_away(
     ["task=constructor", "task=sudoku&method=toString", "task=sudoku&particles=Infinity&noise=x"],
 )
 def test_no_link_breaks_the_page(tab: Tab, address: str, link: str) -> None:
+    """A link without a task that exists shows the first sample, which has its own settings."""
     tab.open(address, f"#{link}")
     tab.solve()
     body = stub.Handler.bodies[-1]
-    assert set(body) == {"puzzles", "task", "method", "seed", "baseline"}
-    assert (body["task"], body["method"]) == ("sudoku", "adaptive")
+    sample = {"particles", "outer_steps"} if "constructor" in link else set()
+    assert set(body) == {"puzzles", "task", "method", "seed", "baseline"} | sample
+    assert (body["task"], body["method"]) == ("sudoku", "guided" if sample else "adaptive")
 
 
 def test_the_last_frame_shows_the_final_answer(tab: Tab, tmp_path: Path) -> None:
@@ -167,6 +190,23 @@ def test_the_last_frame_shows_the_final_answer(tab: Tab, tmp_path: Path) -> None
     page = tab.open(file.as_uri())
     assert page.evaluate(PICTURE) != pictures[0]
     assert not page.is_visible("#run-cloud")
+
+
+def test_a_small_dissent_leaves_no_cell_uncertain(tab: Tab, tmp_path: Path) -> None:
+    """3 % of the weight on another digit is no doubt, and leaves no shade; 10 % is one."""
+    puzzle, answer = (part.tolist() for part in SUDOKU.generate(3))
+    pictures = []
+    for dissent in (0.0, 0.03, 0.1):
+        made = stub.replay(SUDOKU, puzzle, answer)
+        nats = -sum(p * math.log(p) for p in (dissent, 1 - dissent) if p)
+        shares = [0.0 if given else nats / math.log(11) for given in made["start"]["given"]]
+        made["result"]["entropy"] = made["steps"][-1]["entropy"] = shares
+        file = tmp_path / "dissent.html"
+        file.write_text(recording.page(made), "utf-8")
+        page = tab.open(file.as_uri())
+        assert ("No cell is uncertain." in text(page, "#words")) == (dissent < 0.05)
+        pictures.append(page.evaluate(PICTURE))
+    assert pictures[0] == pictures[1] != pictures[2]
 
 
 def test_too_few_clues_are_named(tab: Tab, address: str) -> None:

@@ -6,6 +6,8 @@ from pathlib import Path
 
 import pytest
 
+import tiltrm
+from tiltrm.explore.cloud import StepInfo
 from tiltrm.serve.recording import STATIC, bundle, page
 from tiltrm.tasks import SUDOKU, by_name
 from tiltrm.tasks.pencil import TASKS as PENCIL_TASKS
@@ -29,6 +31,20 @@ def test_every_sample_has_one_solution() -> None:
     for task in PENCIL_TASKS:
         for sample in SAMPLES[task.name]:
             assert task.count_solutions(task.encode(sample["puzzle"])) == 1, sample
+
+
+def test_the_first_sample_shows_a_cloud_that_resamples() -> None:
+    """The first run on the page is solved, and its ancestry is more than one band."""
+    first = SAMPLES["sudoku"][0]
+    chosen: list[int] = []
+
+    def watch(info: StepInfo) -> None:
+        chosen.append(len(set(info.ancestors[0].tolist())))
+
+    model = tiltrm.load("sudoku-extreme")
+    found = tiltrm.solve(model, first["puzzle"], watch=watch, **first["settings"])
+    assert SUDOKU.is_solved(SUDOKU.encode(first["puzzle"])[None], found.answers).all()
+    assert chosen[0] == first["settings"]["particles"] > min(chosen)
 
 
 def test_a_replay_cannot_leave_its_script() -> None:

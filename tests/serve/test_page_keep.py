@@ -3,6 +3,8 @@
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from . import stub
 from .browser import Tab, text
 
@@ -32,7 +34,7 @@ def test_a_saved_file_shows_the_run_without_a_server(
         page.click("#save")
     file = tmp_path / saved.value.suggested_filename
     saved.value.save_as(file)
-    assert file.name == "tiltrm-sudoku-adaptive.html"
+    assert file.name == "tiltrm-sudoku-guided.html"
     words = text(page, "#words")
     alone = Tab(tab.context.browser)
     shown = alone.open(file.as_uri())
@@ -55,4 +57,63 @@ def test_a_second_method_runs_beside_the_first(tab: Tab, address: str) -> None:
     assert (body["method"], body["baseline"]) == ("unguided", False)
     assert "1,540 evaluations (above: 1,540)" in text(page, "#second-words")
     assert text(page, "#verdict-title") == "Solved"  # the first run stays
+    assert "resampled after outer step" in page.get_attribute("#second-ancestry", "aria-label")
     assert tab.violations() == []
+
+
+HEARD = """() => { window.heard = []; new MutationObserver(() => window.heard.push(
+    document.getElementById('second-words').textContent)).observe(
+    document.getElementById('second-words'), {childList: true}) }"""
+
+
+def test_a_second_run_is_not_spoken_step_by_step(tab: Tab, address: str) -> None:
+    """Its words are a live region: one report now and then, and the end."""
+    page = tab.open(address)
+    tab.solve()
+    page.evaluate(HEARD)
+    page.click("#second-run")
+    page.wait_for_selector("#second-words:has-text('solves it:')")
+    heard = page.evaluate("heard")
+    assert "outer step 1 of at most" in heard[1]
+    assert len(heard) < 8  # of 22 outer steps
+
+
+PICTURES = """() => ['second-grid', 'second-ancestry'].map(
+    name => document.getElementById(name).toDataURL())"""
+
+
+def test_the_second_run_follows_the_theme(tab: Tab, address: str) -> None:
+    page = tab.open(address)
+    tab.solve()
+    page.click("#second-run")
+    page.wait_for_selector("#second-words:has-text('solves it:')")
+    before = page.evaluate(PICTURES)
+    page.click("#theme")
+    assert all(one != other for one, other in zip(before, page.evaluate(PICTURES), strict=True))
+    page.click("#theme")
+    assert page.evaluate(PICTURES) == before
+
+
+def test_a_new_run_ends_the_comparison(
+    tab: Tab, address: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    page = tab.open(address)
+    tab.solve()
+    monkeypatch.setattr(stub.Handler, "pause", 0.2)
+    page.click("#second-run")
+    page.wait_for_selector("#second-words:has-text('outer step')")
+    assert text(page, "#second-run") == "Stop"
+    monkeypatch.setattr(stub.Handler, "pause", 0.005)
+    tab.solve()
+    assert page.is_hidden("#second-result")  # no "Stopped." that comes late
+    assert text(page, "#second-run") == "Compare"
+
+
+def test_a_comparison_that_breaks_off_says_so(
+    tab: Tab, address: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    page = tab.open(address)
+    tab.solve()
+    monkeypatch.setattr(stub.Handler, "most", 5)
+    page.click("#second-run")
+    page.wait_for_selector("#second-words:has-text('closed before the end')")

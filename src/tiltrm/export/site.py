@@ -54,7 +54,8 @@ def write(
     found = runtime.find(given_runtime)
     with replacing(folder) as fresh:
         _copy_page(fresh)
-        sizes = _copy_runtime(found, fresh)
+        place = _runtime_place(found)
+        sizes = _copy_runtime(found, fresh, place)
         listed = []
         for name, model in models.items():
             own = _known_task(model, task)
@@ -64,7 +65,7 @@ def write(
             listed.append(_write_model(model, about, own, precision, fresh, sizes))
         _write_puzzles(fresh, {about["task"] for about in listed})
         content = {
-            "models": listed, "files": sizes, "runtime": _runtime_files(),
+            "models": listed, "files": sizes, "runtime": _runtime_files(place),
             "form": {"methods": METHODS, "settings": form_rows()},
         }  # fmt: skip
         (fresh / MARK).write_text(json.dumps(content), "utf-8")
@@ -102,22 +103,30 @@ def _copy_page(folder: Path) -> None:
     (folder / "static" / "replay.html").write_text(recording.page({}), "utf-8")
 
 
-def _runtime_files() -> dict[str, dict[str, str]]:
+def _runtime_place(found: Path) -> str:
+    """The folder of the runtime in the site, named by its content: the browser keeps its files."""
+    digest = hashlib.sha256()
+    for name in runtime.FILES:
+        digest.update((found / name).read_bytes())
+    return f"runtime/{digest.hexdigest()[:8]}"
+
+
+def _runtime_files(place: str) -> dict[str, dict[str, str]]:
     kinds = ("script", "loader", "binary")
     return {
         build: {
-            kind: f"runtime/{name.replace('.wasm', '.bin') if kind == 'binary' else name}"
+            kind: f"{place}/{name.replace('.wasm', '.bin') if kind == 'binary' else name}"
             for kind, name in zip(kinds, files, strict=True)
         }
         for build, files in runtime.BUILDS.items()
     }
 
 
-def _copy_runtime(found: Path, folder: Path) -> dict[str, int]:
+def _copy_runtime(found: Path, folder: Path, place: str) -> dict[str, int]:
     """Scripts as they are, WebAssembly gzipped; returns the sizes of what the page fetches."""
-    (folder / "runtime").mkdir()
+    (folder / place).mkdir(parents=True)
     sizes = {}
-    for build, files in _runtime_files().items():
+    for build, files in _runtime_files(place).items():
         script, loader, binary = runtime.BUILDS[build]
         shutil.copyfile(found / script, folder / files["script"])
         shutil.copyfile(found / loader, folder / files["loader"])
@@ -203,9 +212,10 @@ def loaded_bytes(sizes: Mapping[str, int]) -> dict[str, int]:
     """Bytes that a first visit loads: the page, one build of the runtime, one model."""
     later = ("runtime/", "models/", "static/replay.html", "static/generated.json")
     page = sum(size for name, size in sizes.items() if not name.startswith(later))
+    place = next(name for name in sizes if name.startswith("runtime/")).rpartition("/")[0]
     builds = {
         build: sum(sizes[name] for name in files.values())
-        for build, files in _runtime_files().items()
+        for build, files in _runtime_files(place).items()
     }
     models: dict[str, int] = {}
     for name, size in sizes.items():

@@ -54,7 +54,7 @@ export async function generate(task, seed) {
 /** The page of a replay without its data, for a file of one's own. */
 export const replayTemplate = async () => (await ask("v1/replay")).text();
 
-/** The bundled samples: {task: [{level, puzzle, seed, name}, ...]}; a name is optional. */
+/** The bundled samples: {task: [{level, puzzle, seed, name, settings}, ...]}; a name and settings are optional. */
 export const samples = async () => (await ask("static/samples.json")).json();
 
 /** Run a puzzle; yields [event, data] as they arrive. */

@@ -1,6 +1,6 @@
 // Charts over the outer steps: the weights, the effective sample size, the guide's scores.
 
-import { make, makeSvg } from "./dom.js";
+import { make, makeSvg, plural } from "./dom.js";
 
 export const WIDTH = 1000; // of the drawings' own coordinates; the screen stretches them
 const HEIGHT = 100;
@@ -25,9 +25,9 @@ const canvasOf = (kind) =>
 
 /** The three charts: each has `draw(frames)` and `say(frame)`. */
 export function makeCharts() {
-  const weights = { ...figure("Weights, the heaviest lowest", canvasOf("weights")), draw: drawWeights, say: sayWeights };
+  const weights = { ...figure("Weights, the heaviest at the bottom", canvasOf("weights")), draw: drawWeights, say: sayWeights };
   const ess = { ...figure("Effective sample size", canvasOf("ess")), draw: drawEss, say: sayEss };
-  const scores = { ...figure("Guide scores, lowest to best", canvasOf("scores")), draw: drawScores, say: sayScores };
+  const scores = { ...figure("Guide scores (0 is the highest)", canvasOf("scores")), draw: drawScores, say: sayScores };
   return [weights, ess, scores];
 }
 
@@ -86,7 +86,7 @@ function drawEss(frames) {
   return { shapes, label: `Effective sample size: ${range(frames.map((frame) => frame.ess), short)}, of at most ${most}.` };
 }
 
-const sayEss = (frame) => `${short(frame.ess)} of ${frame.particles}`;
+const sayEss = (frame) => `${short(frame.ess)} of ${plural(frame.particles, "particle")}`;
 
 const known = (scores) => scores.filter((score) => Number.isFinite(score));
 
@@ -105,7 +105,7 @@ function drawScores(frames) {
 
 const sayScores = (frame) => {
   const scores = known(frame.scores);
-  return scores.length ? `best score ${short(Math.max(...scores))}` : "none";
+  return scores.length ? `best ${short(Math.max(...scores))}` : "none";
 };
 
 /** "from 16 to 3.4 over 12 steps, lowest 2.0". */

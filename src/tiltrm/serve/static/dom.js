@@ -68,3 +68,15 @@ export const count = (number) => Math.round(number).toLocaleString("en");
 
 /** "1 step", "2 steps". */
 export const plural = (number, word) => `${count(number)} ${word}${number === 1 ? "" : "s"}`;
+
+const SPOKEN = 2500; // milliseconds between two reports of progress, which screen readers speak
+
+/** A clock for reports of progress: its function says whether one is due, which the first one always is. */
+export function reportClock() {
+  let last = 0;
+  return (first) => {
+    const now = performance.now(), due = first || now - last >= SPOKEN;
+    if (due) last = now;
+    return due;
+  };
+}

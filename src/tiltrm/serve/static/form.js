@@ -1,13 +1,13 @@
 // The form of the settings, made from the server's table. An empty field is the method's default.
 
 import { byId, make } from "./dom.js";
-import { SEED, allSettings, methods, readSettings, settingsOf } from "./state.js";
+import { SEED, allSettings, methodWords, methods, readSettings, settingsOf } from "./state.js";
 
 /** Build it; `changed(settings)` is called after every change. */
 export function buildForm(form, changed) {
-  const options = methods().map((name) => make("option", { value: name, text: name }));
+  const options = methods().map((name) => make("option", { value: name, text: methodWords(name) }));
   form.append(
-    labelled("Method", make("select", { name: "method" }, ...options)),
+    make("label", { class: "whole" }, make("span", { text: "Method" }), make("select", { name: "method" }, ...options)),
     ...[SEED, ...allSettings()].map(field),
     make("label", { id: "token-field", hidden: true }, make("span", { text: "Access token" }),
       make("input", { name: "token", type: "password", autocomplete: "off" })));

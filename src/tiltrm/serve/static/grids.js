@@ -1,7 +1,7 @@
 // Grids that are shown and not typed on: the cloud's, the particles', the deterministic run's.
 
 import { decodeBoard, isAddress } from "./addresses.js";
-import { colour, make, pen, percent } from "./dom.js";
+import { colour, make, pen, percent, plural } from "./dom.js";
 import { boxes, paintAbove, paintBelow, paintLines } from "./pencil_grid.js";
 
 /**
@@ -180,12 +180,12 @@ export function paintParticles(list, run, frame) {
     const card = list.children[k];
     const [canvas, bar, words] = card.querySelectorAll("canvas, .bar i, p");
     const differs = difference(grid.tokens, frame.leading);
-    const apart = differs.size ? `${differs.size} apart` : "agrees";
+    const apart = differs.size ? `${plural(differs.size, "cell")} ${differs.size === 1 ? "differs" : "differ"}` : "same answer";
     canvas.setAttribute("aria-label",
       `Particle ${grid.particle + 1}: weight ${percent(grid.weight)}, halting ${percent(grid.halting)}, ` +
       (differs.size ? `${differs.size} cells differ from the cloud` : "agrees with the cloud"));
     bar.style.width = `${(100 * grid.weight) / heaviest}%`;
-    words.replaceChildren(make("b", { text: percent(grid.weight) }), ` ${apart}`);
+    words.replaceChildren(make("b", { text: `weight ${percent(grid.weight)}` }), make("br"), apart);
     words.title = `particle ${grid.particle + 1}, halting ${percent(grid.halting)}`;
     paintGrid(canvas, run, { tokens: grid.tokens, differs });
   });

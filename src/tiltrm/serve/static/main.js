@@ -2,27 +2,29 @@
 
 import { Refusal, generate, models, samples, settingsTable, solve, useToken } from "./api.js";
 import { AnyBoard } from "./boards.js";
-import { byId, count, isDark, make, plural } from "./dom.js";
+import { byId, count, isDark, make, plural, reportClock } from "./dom.js";
 import { askToken, buildForm, fillForm } from "./form.js";
 import { wireKeep } from "./keep.js";
 import { Replay } from "./replay.js";
-import { SecondRun } from "./second.js";
+import { CLOSED, SecondRun } from "./second.js";
 import { sketch } from "./sketch.js";
-import { freshState, learnSettings, readAddress, writeAddress } from "./state.js";
+import { freshState, learnSettings, readAddress, sameSettings, writeAddress } from "./state.js";
 import { blankPuzzle, learn, servedTask, titleOf } from "./tasks.js";
 
 const THEME = "tiltrm-theme";
-const SPOKEN = 2500; // milliseconds between two spoken reports of progress
 
 const embedded = byId("replay"); // the data of `solve --html`: no server and no form
 const replay = new Replay(runCloud);
+const reportDue = reportClock();
 const second = new SecondRun(replay, () => Boolean(running));
 let state = freshState();
+let settingsChosen = false; // by hand or by a link; else they follow the puzzle
 let running = null; // the AbortController of the run under way
-let spoken = 0;
 
 const board = new AnyBoard(byId("board"), byId("pad"), (puzzle, sentence) => {
   state.puzzle = puzzle;
+  state.settings = settingsFor(state.task, puzzle);
+  fillForm(byId("form"), state.settings);
   byId("fault").textContent = sentence;
   byId("samples").value = "";
   remember();
@@ -30,7 +32,7 @@ const board = new AnyBoard(byId("board"), byId("pad"), (puzzle, sentence) => {
 
 /** The task and the puzzle of a pasted address; false where no model is loaded for it. */
 function switchTo(task, puzzle) {
-  if (servedTask(task)) show({ ...state, task, puzzle });
+  if (servedTask(task)) showPuzzle(task, puzzle);
   else byId("fault").textContent = `No model for ${titleOf(task)} is loaded; tiltrm serve --model pencil loads one.`;
   return Boolean(servedTask(task));
 }
@@ -54,16 +56,28 @@ function show(next) {
   remember();
 }
 
+/** Another puzzle onto the page. */
+const showPuzzle = (task, puzzle) => show({ task, puzzle, settings: settingsFor(task, puzzle) });
+
+/** The state of a link onto the page. */
+function showLinked(linked) {
+  settingsChosen = !sameSettings(linked.settings, suggested(linked.task, linked.puzzle));
+  show(linked);
+}
+
 let bundled = { sudoku: [], maze: [] };
 
 const samplesOf = (task) => (Object.hasOwn(bundled, task) ? bundled[task] : []);
 
-/** The first state of a task: a sample, else a generated puzzle, else an empty board. */
-async function beginning(task) {
-  const { puzzle: nothing, ...fresh } = freshState(task);
-  const puzzle = samplesOf(task)[0]?.puzzle ?? (await generate(task, 0).catch(() => nothing));
-  return { ...fresh, puzzle };
-}
+/** The settings of a sample that has some, else the defaults. */
+const suggested = (task, puzzle) =>
+  ({ ...freshState(task).settings, ...samplesOf(task).find((sample) => sample.puzzle === puzzle)?.settings });
+
+const settingsFor = (task, puzzle) => (settingsChosen ? state.settings : suggested(task, puzzle));
+
+/** The first puzzle of a task: a sample, else a generated one, else an empty board. */
+const firstPuzzle = async (task) =>
+  samplesOf(task)[0]?.puzzle ?? (await generate(task, 0).catch(() => blankPuzzle(task)));
 
 function listSamples() {
   const levels = new Map();
@@ -92,29 +106,35 @@ function start() {
 
 /** Run a cloud on this puzzle, small enough for a computer without a GPU; the settings stay. */
 function runCloud({ task, puzzle, seed }) {
-  if (!running) run({ task, puzzle, settings: { method: "guided", seed, outer_steps: 16 } });
+  if (running && !replay.over) return;
+  running?.abort(); // a comparison that is still running
+  run({ task, puzzle, settings: { method: "guided", seed, outer_steps: 16 } });
 }
 
 async function run({ task, puzzle, settings }) {
   byId("trouble").textContent = "";
-  second.clear();
+  second.clear(settings.method);
   byId("status").classList.remove("unseen");
   byId("status").textContent = "Waiting for the first step …";
-  running = new AbortController();
-  setRunning(true);
+  const own = (running = new AbortController());
+  setRunning("Stop");
   try {
     const body = { puzzles: [puzzle], task: servedTask(task) ?? task, ...settings, baseline: true };
     let complete = false;
-    for await (const [name, data] of solve(body, running.signal)) complete = receive(name, data) || complete;
-    if (!complete) throw new Refusal("The connection closed before the end of the run; try again.", 0);
+    for await (const [name, data] of solve(body, own.signal)) complete = receive(name, data) || complete;
+    if (!complete) throw new Refusal(CLOSED, 0);
   } catch (error) {
+    if (running !== own) return; // another run has taken its place
     const stopped = error.name === "AbortError";
     replay.interrupt(stopped ? "Stopped" : "Interrupted");
     byId("status").textContent = stopped ? "Stopped." : "";
     complain(error);
   } finally {
-    running = null;
-    setRunning(false);
+    if (running === own) {
+      running = null;
+      replay.end();
+      setRunning("");
+    }
   }
 }
 
@@ -131,29 +151,30 @@ function receive(name, data) {
   else if (name === "result") {
     byId("status").classList.add("unseen"); // for screen readers only; the verdict is on the page
     byId("status").textContent = replay.conclude(data);
+    if (!replay.baseline) setRunning("Stop the comparison"); // the deterministic run is still to come
   }
   else if (name === "error") throw new Refusal(data.error, 200);
   return name === "result";
 }
 
-/** Progress in words, seldom enough for a screen reader. */
+/** Progress in words. */
 function progress(frame) {
-  const now = performance.now();
-  if (now - spoken < SPOKEN && frame.step > 1) return;
-  spoken = now;
+  if (!reportDue(frame.step === 1)) return;
   byId("status").textContent =
-    `Outer step ${frame.step}: ${plural(frame.particles, "particle")}, ${count(frame.evaluations)} evaluations.`;
+    `Outer step ${frame.step} of at most ${frame.steps}: ${plural(frame.particles, "particle")}, ${count(frame.evaluations)} evaluations.`;
 }
 
-function setRunning(on) {
-  byId("solve").textContent = on ? "Stop" : "Solve and watch";
-  byId("solve").classList.toggle("stop", on);
+/** The button: `stop` says what it stops; empty while nothing runs. */
+function setRunning(stop) {
+  byId("solve").textContent = stop || "Solve and watch";
+  byId("solve").classList.toggle("stop", Boolean(stop));
 }
 
 function setTheme(theme) {
   document.documentElement.dataset.theme = theme;
   byId("theme").textContent = theme === "dark" ? "Light theme" : "Dark theme"; // what a click switches to
   replay.redraw();
+  second.redraw();
   sketch(byId("sketch"));
 }
 
@@ -180,10 +201,10 @@ function wireTheme() {
 
 function wirePuzzle() {
   byId("tasks").addEventListener("change", async (event) => {
-    const next = await beginning(event.target.value);
-    if (event.target.checked) show({ ...next, settings: state.settings });
+    const task = event.target.value, puzzle = await firstPuzzle(task);
+    if (event.target.checked) showPuzzle(task, puzzle);
   });
-  byId("samples").addEventListener("change", (event) => event.target.value && show({ ...state, puzzle: event.target.value }));
+  byId("samples").addEventListener("change", (event) => event.target.value && showPuzzle(state.task, event.target.value));
   byId("clear").addEventListener("click", () => {
     board.clear();
     board.grid.focus();
@@ -194,8 +215,10 @@ function wirePuzzle() {
   byId("generate").addEventListener("click", async () => {
     try {
       byId("trouble").textContent = "";
-      const puzzle = await generate(state.task, Math.floor(Math.random() * 2 ** 31));
-      show({ ...state, puzzle });
+      const { task, puzzle: before } = state, seed = Math.floor(Math.random() * 2 ** 31);
+      let puzzle = await generate(task, seed);
+      if (puzzle === before) puzzle = await generate(task, seed + 1); // a site has a few only
+      if (state.task === task) showPuzzle(task, puzzle);
     } catch (error) {
       complain(error);
     }
@@ -246,7 +269,11 @@ async function open() {
   bundled = found;
   buildForm(byId("form"), (settings) => {
     useToken(byId("form").elements.token.value);
-    state.settings = settings;
+    // The numbers of a sample belong to its method.
+    const { method, seed } = settings, other = !settingsChosen && method !== state.settings.method;
+    state.settings = other ? { method, seed } : settings;
+    if (other) fillForm(byId("form"), state.settings);
+    settingsChosen = true;
     remember();
   });
   byId("form").elements.token.addEventListener("change", showModels);
@@ -254,7 +281,8 @@ async function open() {
   const linked = offered(asked);
   const typed = state.puzzle !== blankPuzzle(state.task);
   const first = typed ? state.puzzle : samplesOf(state.task)[0]?.puzzle ?? state.puzzle;
-  show(linked ?? { ...state, puzzle: first });
+  if (linked) showLinked(linked);
+  else showPuzzle(state.task, first);
   await showModels();
   if (!linked) await showAsked(asked);
 }
@@ -268,7 +296,7 @@ function wireKeys() {
   });
   addEventListener("hashchange", () => {
     const linked = offered(location.hash);
-    if (linked) show(linked);
+    if (linked) showLinked(linked);
   });
 }
 
@@ -282,10 +310,10 @@ function offered(hash) {
 async function showAsked(asked) {
   const own = offered(asked), other = readAddress(asked);
   const [first] = document.querySelectorAll("[name=task]:enabled");
-  if (own) show(own);
+  if (own) showLinked(own);
   else if (other) switchTo(other.task, other.puzzle); // says that its model is missing
   else if (asked.includes("task=")) byId("fault").textContent = "The puzzle of this link cannot be read; this is a sample.";
-  else if (first && !document.querySelector("[name=task]:checked:enabled")) show(await beginning(first.value));
+  else if (first && !document.querySelector("[name=task]:checked:enabled")) showPuzzle(first.value, await firstPuzzle(first.value));
 }
 
 byId("copy").addEventListener("click", () => copyText("command", "copy", "Command copied."));

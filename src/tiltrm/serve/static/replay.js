@@ -41,7 +41,7 @@ export class Replay {
     byId("command-note").textContent = run.note ?? "";
     byId("command-note").hidden = !run.note;
     this.publish(null);
-    byId("baseline-words").textContent = "It runs at the same time, for comparison.";
+    byId("baseline-words").textContent = "The model as published, one trajectory without noise, runs for comparison.";
     byId("slider").max = 1;
     byId("where").textContent = "before the first step";
     byId("particles").replaceChildren();
@@ -80,6 +80,7 @@ export class Replay {
     this.pause();
     if (baseline) this.compare(baseline);
     this.conclude(result);
+    this.end();
     this.go(this.frames.length - 1);
   }
 
@@ -91,7 +92,7 @@ export class Replay {
     if (!result.error) this.count(result);
     byId("save").disabled = Boolean(result.error);
     this.publish(result.address);
-    byId("baseline").hidden = !this.baseline || Boolean(result.error);
+    byId("baseline").hidden = Boolean(result.error); // it may still be running
     this.redraw();
     return `${title}. ${sentences.join(" ")}`;
   }
@@ -108,7 +109,16 @@ export class Replay {
     this.over = true;
     this.pause();
     this.say("card", title, ["There is no answer. The steps so far can be replayed."]);
-    byId("baseline").hidden = true;
+  }
+
+  /** Nothing more comes: a deterministic run that is not here has no place. */
+  end() {
+    byId("baseline").hidden = !this.comparable;
+  }
+
+  /** Whether there are two answers to compare. */
+  get comparable() {
+    return Boolean(this.baseline && this.result && !this.result.error);
   }
 
   /** After a run without a cloud: a button that runs one. */
@@ -123,9 +133,7 @@ export class Replay {
   /** The deterministic run; it may come after the result. */
   compare(baseline) {
     this.baseline = baseline;
-    if (!this.result || this.result.error) return;
-    byId("baseline").hidden = false;
-    this.drawBaseline();
+    if (this.comparable) this.drawBaseline();
   }
 
   /** The run as `solve --html` writes it; null before its result. */
@@ -223,7 +231,7 @@ export class Replay {
 
   /** The puzzle, until both runs are done; then the baseline's answer. */
   drawBaseline() {
-    if (!this.baseline || !this.result || this.result.error) {
+    if (!this.comparable) {
       return paintGrid(byId("baseline-grid"), this.run, { tokens: tokensOf(this.run, this.run.puzzle) });
     }
     const { tokens } = this.baseline;

@@ -14,6 +14,20 @@ export const learnSettings = (found) => void (table = found);
 export const methods = () => table.methods;
 export const allSettings = () => table.settings;
 
+const METHOD_WORDS = {
+  adaptive: "stops when sure",
+  guided: "weighted by a guide",
+  unguided: "a plain vote",
+  deterministic: "no noise",
+  ptrm: "best score of 100",
+};
+
+/** A method with its description, for a list of choices. */
+export const methodWords = (name) => (Object.hasOwn(METHOD_WORDS, name) ? `${name}: ${METHOD_WORDS[name]}` : name);
+
+/** Whether two records of settings are equal. */
+export const sameSettings = (some, other) => Object.keys({ ...some, ...other }).every((name) => some[name] === other[name]);
+
 /** The settings that a method has. */
 export const settingsOf = (method) => table.settings.filter((row) => row.methods.includes(method));
 

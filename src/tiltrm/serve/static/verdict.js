@@ -4,17 +4,17 @@ import { count, percent, plural } from "./dom.js";
 import { difference, lowest } from "./grids.js";
 import { place } from "./tasks.js";
 
-const UNCERTAIN = 0.02; // entropy of a cell above the lowest of all cells, of at most 1
+const UNCERTAIN = 0.2; // nats of entropy above the lowest of all cells: as if another symbol had 5 % of the weight
 const NAMED = 6; // uncertain cells named one by one
 const CLUES = 17; // no Sudoku with fewer has a single solution
 
 /** The uncertain cells, highest entropy first. */
 export function uncertain(run, result) {
   const entropy = result.entropy ?? [];
-  const least = lowest(entropy);
+  const least = lowest(entropy), most = Math.log(Math.max(run.symbols.length, 2)); // entropies are shares of the most
   return entropy
     .map((value, cell) => [value - least, cell])
-    .filter(([above, cell]) => above > UNCERTAIN && !run.given[cell])
+    .filter(([above, cell]) => above * most > UNCERTAIN && !run.given[cell])
     .sort((a, b) => b[0] - a[0])
     .map(([, cell]) => cell);
 }

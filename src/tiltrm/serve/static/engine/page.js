@@ -14,7 +14,7 @@ const MOST_SILENT = 2; // workers in a row that do not start, before the page gi
 let worker = null, runs = 0;
 const ready = begin();
 
-/** There is nobody to prove oneself to. */
+/** No token is needed without a server. */
 export const useToken = () => {};
 
 async function get(path) {
@@ -208,11 +208,13 @@ export async function* solve(body, signal) {
   }
 }
 
+const SEED = { name: "seed", kind: "int", least: Number.MIN_SAFE_INTEGER, most: Number.MAX_SAFE_INTEGER }; // every method has it
+
 /** The first setting outside its limits, in one sentence; empty where all are within. */
 function badSetting(rows, body) {
-  for (const { name, kind, least, most, methods } of rows) {
+  for (const { name, kind, least, most } of [SEED, ...rows.filter(({ methods }) => methods.includes(body.method))]) {
     const value = body[name];
-    if (value === undefined || value === null || !methods.includes(body.method)) continue;
+    if (value === undefined || value === null) continue;
     if (kind === "int" && !Number.isInteger(value)) return `${name} must be a whole number, got ${value}.`;
     if (kind !== "int" && kind !== "float") continue;
     if (least !== null && value < least) return `${name} must be at least ${least}, got ${value}.`;
