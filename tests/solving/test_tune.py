@@ -21,7 +21,7 @@ from tiltrm.solving.plan_search import with_usual_end
 from tiltrm.solving.trajectories import PlanRecording, follow_many, play
 from tiltrm.solving.tune import AGREEMENT, LABELS, RULES, Checked, Tuner
 from tiltrm.solving.tune_store import PartStore
-from tiltrm.tasks.base import TaskDefaults
+from tiltrm.tasks.base import PAD, TaskDefaults
 
 MODEL: Any = Wells()
 BUDGET = 150_000
@@ -108,6 +108,21 @@ def test_a_plan_is_chosen_with_and_without_labels(tmp_path: Path, judge: str) ->
     costs = [point.evaluations for point in found.frontier]
     assert rights == sorted(rights)
     assert costs == sorted(costs)
+
+
+def test_cells_outside_the_board_do_not_count(tmp_path: Path) -> None:
+    """Pencil puzzles lie on a larger board; a model may answer anything beside it."""
+
+    @dataclass(frozen=True)
+    class Smaller(WellsTask):
+        def on_board(self, puzzle: Tensor) -> Tensor:
+            return puzzle != PAD
+
+    given = puzzles()
+    answers = torch.where(given.questions == PAD, HARD, given.labels())
+    task: Any = Smaller()
+    found = tuner(tmp_path, Puzzles(task, given.questions, answers)).run()
+    assert found.checked.right == found.checked.puzzles
 
 
 def test_a_plan_is_kept_for_more_right_answers_or_for_fewer_evaluations() -> None:

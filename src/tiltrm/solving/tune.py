@@ -38,7 +38,7 @@ from tiltrm.solving.trajectories import Played, answer_numbers, follow_many
 from tiltrm.solving.tune_recording import AGREEMENT, LABELS, QUIET, RULES, SHARES, Recorder
 from tiltrm.solving.tune_store import Arrays, PartStore
 from tiltrm.tasks.base import exactly_right
-from tiltrm.tasks.published import keeps_rules, require_rules
+from tiltrm.tasks.published import keeps_rules, labels_on_board, require_rules
 from tiltrm.tasks.registry import defaults_of
 
 JUDGES = (LABELS, RULES, AGREEMENT)
@@ -114,7 +114,9 @@ class Tuner:
             require_rules(puzzles.task, "tuning by rules")
         self.rules = rules or defaults_of(puzzles.task).rules
         labelled = puzzles.answers is not None and judge in (None, LABELS)
-        self.labels = puzzles.answers if labelled else None
+        self.labels = None
+        if labelled:  # what an answer holds outside its board does not count
+            self.labels = labels_on_board(self.task, puzzles.questions, puzzles.labels())
         self.tokens = puzzles.questions
         self.per_step = evaluations_per_step(model)
         self.spent = 0
