@@ -241,7 +241,12 @@ def test_val_and_as_many_training_puzzles_are_looked_at(
 
     monkeypatch.setattr(trainer, "validate", validate)
     run.evaluate()
-    assert torch.equal(torch.cat(seen), toys.puzzles().questions[:16])  # 8 of val, then train
+    all_of, train = toys.puzzles().questions, run.train_sample.questions
+    assert torch.equal(torch.cat(seen), torch.cat((all_of[:8], train)))  # val, then train
+    places = [int((all_of == row).all(1).nonzero()[0]) for row in train]
+    assert len(train) == 8
+    assert places[0] == 8
+    assert places[-1] == len(all_of) - 1, "a file may be sorted by type: all parts must be there"
     assert [records(tmp_path)[-1][name]["cells"] for name in ("val", "train")] == [1, 2]
 
 
