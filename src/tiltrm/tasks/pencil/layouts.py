@@ -1,9 +1,9 @@
 """Random solutions of the pencil puzzles: walls, seas, lights, rooms and their shaded cells."""
 
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from random import Random
 
-from tiltrm.tasks.pencil.cells import CellBoard, segments, spans
+from tiltrm.tasks.pencil.cells import CellBoard, rooms_of, segments, spans
 from tiltrm.tasks.pencil.puzzle import between_rooms, edges
 
 
@@ -232,17 +232,24 @@ def is_rectangle(board: CellBoard, room: Sequence[int]) -> bool:
 
 def _cut(
     board: CellBoard, room: Sequence[int], one: int, two: int, random: Random
-) -> set[int] | None:
+) -> frozenset[int] | None:
     """The part of a rectangle on one side of a line between two of its cells, or None."""
     if not is_rectangle(board, room):
         return None
-    parts = []
+    parts = list(_beyond_lines(board, room, one, two))
+    large = [part for part in parts if min(len(part), len(room) - len(part)) > 1]
+    return random.choice(large or parts)
+
+
+def _beyond_lines(
+    board: CellBoard, room: Sequence[int], one: int, two: int
+) -> Iterator[frozenset[int]]:
+    """The parts of a room beyond each straight line between two of its cells."""
     for axis in (0, 1):  # rows, then columns
         place = {cell: divmod(cell, board.width)[axis] for cell in room}
         low, high = sorted((place[one], place[two]))
-        parts += [{cell for cell in room if place[cell] > line} for line in range(low, high)]
-    large = [part for part in parts if min(len(part), len(room) - len(part)) > 1]
-    return random.choice(large or parts)
+        for line in range(low, high):
+            yield frozenset(cell for cell in room if place[cell] > line)
 
 
 def straight_cuts(
@@ -253,16 +260,11 @@ def straight_cuts(
     In random order, those that leave a room of one cell last.
     """
     cuts: dict[frozenset[int], tuple[bool, float]] = {}
-    members: dict[int, list[int]] = {}
-    for cell, label in enumerate(labels):
-        members.setdefault(label, []).append(cell)
+    rooms = rooms_of(labels)
     for one, two in pairs:
-        room = members[labels[one]]
-        for axis in (0, 1):  # rows, then columns
-            low, high = sorted(divmod(cell, board.width)[axis] for cell in (one, two))
-            for line in range(low, high):
-                cut = frozenset(cell for cell in room if divmod(cell, board.width)[axis] > line)
-                cuts[cut] = min(len(cut), len(room) - len(cut)) < 2, random.random()
+        room = rooms[labels[one]]
+        for cut in _beyond_lines(board, room, one, two):
+            cuts[cut] = min(len(cut), len(room) - len(cut)) < 2, random.random()
     new = max(labels) + 1
     return [
         [new if cell in cut else label for cell, label in enumerate(labels)]
