@@ -72,23 +72,22 @@ def nurikabe(rows: list[list[str]], marked: set[Cell]) -> bool:
 def tapa(rows: list[list[str]], marked: set[Cell]) -> bool:
     if has_square(marked) or len(parts(marked)) > 1:
         return False
-    for r, c in cells_of(rows):
-        clue = rows[r][c]
-        if clue == ".":
-            continue
-        if (r, c) in marked:
-            return False
-        ring = [(r + down, c + right) in marked for down, right in ROUND]
-        if all(ring):
-            runs = ["8"]
-        else:
-            first = ring.index(False)
-            signs = "".join("x" if ring[(first + n) % 8] else " " for n in range(8))
-            runs = [str(len(run)) for run in signs.split()] or ["0"]
-        known = sorted(each for each in clue if each != "?")
-        if len(runs) != len(clue) or any(known.count(n) > runs.count(n) for n in known):
-            return False
-    return True
+    clues = {(r, c): rows[r][c] for r, c in cells_of(rows) if rows[r][c] != "."}
+    if marked & clues.keys():
+        return False
+    return all(tapa_clue_fits(clue, cell, marked) for cell, clue in clues.items())
+
+
+def tapa_clue_fits(clue: str, cell: Cell, marked: set[Cell]) -> bool:
+    ring = [(cell[0] + down, cell[1] + right) in marked for down, right in ROUND]
+    if all(ring):
+        runs = ["8"]
+    else:
+        first = ring.index(False)
+        signs = "".join("x" if ring[(first + n) % 8] else " " for n in range(8))
+        runs = [str(len(run)) for run in signs.split()] or ["0"]
+    known = sorted(each for each in clue if each != "?")
+    return len(runs) == len(clue) and all(known.count(n) <= runs.count(n) for n in known)
 
 
 def heyawake(rows: list[list[str]], marked: set[Cell]) -> bool:

@@ -5,18 +5,17 @@ has its own rules (`tiltrm.tasks.sudoku`), and more symmetries in training than 
 Proved by tests/tasks/pencil/test_mixed.py.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 import torch
 from torch import Tensor
 
 from tiltrm.tasks.base import PAD, Symmetry, TaskDefaults, permutations
-from tiltrm.tasks.pencil import address, symmetry
+from tiltrm.tasks.pencil import address, rules, symmetry
 from tiltrm.tasks.pencil import puzzle as kinds
 from tiltrm.tasks.pencil import tokens as ids
-from tiltrm.tasks.pencil.rules import given
-from tiltrm.tasks.pencil.task import TASKS
+from tiltrm.tasks.pencil.task import DEFAULTS, TASKS
 from tiltrm.tasks.sudoku import SUDOKU
 
 STARTS = (ids.BLACK, ids.ISLAND, ids.ROOM, ids.WALL)  # the first token of each type but Sudoku
@@ -24,6 +23,7 @@ BOARD = ids.SIDE  # cells in a row of the board
 SYMBOLS = {ids.UNSHADED: ".", ids.SHADED: "#", ids.LIGHT: "o"} | {
     ids.DIGITS + digit: str(digit) for digit in range(1, 10)
 }  # of answers
+Sizes = Mapping[kinds.Kind, int]  # how many boards of a batch are of each type, in their order
 BROKEN = 1000  # the count for what is no board of its type
 
 
@@ -38,7 +38,7 @@ class Pencil:
 
     @property
     def defaults(self) -> TaskDefaults:
-        return TaskDefaults(model="pencil", rules=True)
+        return DEFAULTS
 
     def types(self, tokens: Tensor) -> Tensor:
         """(..., cell) tokens of questions -> (...) int64, the numbers of their types."""
@@ -126,12 +126,15 @@ class Pencil:
             filled = self._sudoku_fits(_without_blanks(tokens), answer=True)
             return torch.stack([*marked, filled]).any(0)
 
-        def fits(number: int, own: Tensor, _: Tensor) -> Tensor:
-            if number == kinds.SUDOKU.number:
+        def fits(kind: kinds.Kind, own: Tensor) -> Tensor:
+            if kind == kinds.SUDOKU:
                 return self._sudoku_fits(own)
-            return TASKS[number - 1].well_formed(own)
+            return TASKS[kind.number - 1].well_formed(own)
 
-        return self._by_type(tokens, tokens, fits).bool()
+        def each_fits(sizes: Sizes, boards: Tensor, _: Tensor) -> Tensor:
+            return torch.cat([*map(fits, sizes, boards.split([*sizes.values()]))])
+
+        return self._by_type(tokens, tokens, each_fits).bool()
 
     def _sudoku_fits(self, board: Tensor, *, answer: bool = False) -> Tensor:
         """Whether pads surround a well-formed Sudoku."""
@@ -141,7 +144,7 @@ class Pencil:
 
     def given(self, puzzle: Tensor) -> Tensor:
         """Clues that stand in the way of an answer, and all cells outside the board."""
-        return given(puzzle)
+        return rules.given(puzzle)
 
     def violations(self, puzzle: Tensor, answer: Tensor) -> Tensor:
         """Broken rules of each puzzle's own type; 0 exactly for a solution."""
@@ -152,18 +155,26 @@ class Pencil:
         return self.violations(puzzle, answer) == 0
 
     def _by_type(
-        self, puzzle: Tensor, answer: Tensor, count: Callable[[int, Tensor, Tensor], Tensor]
+        self, puzzle: Tensor, answer: Tensor, count: Callable[[Sizes, Tensor, Tensor], Tensor]
     ) -> Tensor:
-        """Counts by a function of the type's number, puzzles and answers: (...) int64."""
+        """Counts by a function of boards that are ordered by type: (...) int64.
+
+        The device is waited for once, for the number of boards of each type.
+        """
         puzzle, answer = torch.broadcast_tensors(puzzle, answer)
         lead = puzzle.shape[:-1]
         puzzle, answer = (each.reshape(-1, self.cells) for each in (puzzle, answer))
         types = self.types(puzzle)
-        counts = torch.zeros_like(types)
-        for number in types.unique().tolist():
-            rows = (types == number).nonzero().flatten()
-            counts[rows] = count(number, puzzle[rows], answer[rows]).long()
-        return counts.reshape(lead)
+        every = torch.arange(len(kinds.KINDS), device=types.device)
+        found: list[int] = (types == every[:, None]).sum(-1).tolist()
+        sizes = {kind: size for kind, size in zip(kinds.KINDS, found, strict=True) if size}
+        if not sizes:
+            return types.reshape(lead)
+        if len(sizes) == 1:
+            return count(sizes, puzzle, answer).long().reshape(lead)
+        order = types.argsort()
+        counts = count(sizes, puzzle[order], answer[order]).long()
+        return torch.empty_like(counts).scatter_(0, order, counts).reshape(lead)
 
     def symmetry(self, puzzles: int, generator: torch.Generator) -> Symmetry:
         """One of the eight symmetries of the square, and a renaming of a Sudoku's digits."""
@@ -253,9 +264,13 @@ def _without_blanks(answer: Tensor) -> Tensor:
 
 def sudoku_of_board(board: Tensor, like: Tensor | None = None) -> Tensor:
     """(..., cell) -> (..., 81): the Sudoku, in whichever corner the board `like` has it."""
-    question = board if like is None else like
-    places = board_cells(board.device) + _corner(question)[..., None]
+    places = _sudoku_places(board if like is None else like)
     return board.gather(-1, places.expand(*board.shape[:-1], -1))
+
+
+def _sudoku_places(board: Tensor) -> Tensor:
+    """The cells of the board that its Sudoku covers: (..., cell) -> (..., 81) int64."""
+    return board_cells(board.device) + _corner(board)[..., None]
 
 
 def _sudoku_part(puzzle: Tensor, values: Tensor | None) -> Tensor | None:
@@ -263,11 +278,22 @@ def _sudoku_part(puzzle: Tensor, values: Tensor | None) -> Tensor | None:
     return None if values is None else sudoku_of_board(values, like=puzzle)
 
 
-def _violations(number: int, puzzle: Tensor, answer: Tensor) -> Tensor:
-    if number != kinds.SUDOKU.number:
-        return TASKS[number - 1].violations(puzzle, answer)
+def _violations(sizes: Sizes, puzzle: Tensor, answer: Tensor) -> Tensor:
+    """Broken rules of boards that are ordered by type: two (board, cell) -> (board,) int64."""
+    sudokus = sizes.get(kinds.SUDOKU, 0)
+    others = {kind: size for kind, size in sizes.items() if kind != kinds.SUDOKU}
+    counts = []
+    if sudokus:
+        counts.append(_sudoku_violations(puzzle[:sudokus], answer[:sudokus]))
+    if others:
+        counts.append(rules.violations(others, puzzle[sudokus:], answer[sudokus:]))
+    return torch.cat(counts)
+
+
+def _sudoku_violations(puzzle: Tensor, answer: Tensor) -> Tensor:
     fits = (puzzle != PAD).sum(-1) == SUDOKU.cells
-    broken = SUDOKU.violations(sudoku_of_board(puzzle), sudoku_of_board(answer, like=puzzle))
+    places = _sudoku_places(puzzle)
+    broken = SUDOKU.violations(puzzle.gather(-1, places), answer.gather(-1, places))
     return torch.where(fits, broken, BROKEN)
 
 

@@ -2,11 +2,12 @@
 
 Every function takes a question and the marked cells of an answer and returns counts by the name
 of the rule, (...) int64 each; all are 0 exactly for a solution. Cells outside the board count as
-not marked. Proved against a plain check, cell by cell, by tests/tasks/pencil/test_rules.py.
+not marked. Proved against a plain check, cell by cell, by tests/tasks/pencil/test_pencil_rules.py.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import lru_cache
+from typing import NamedTuple
 
 import torch
 from torch import Tensor
@@ -17,6 +18,7 @@ from tiltrm.tasks.pencil.puzzle import HEYAWAKE, LIGHTUP, NURIKABE, TAPA, UNKNOW
 from tiltrm.tasks.pencil.tokens import (
     BLACK,
     BLANK,
+    CELLS,
     DOWN,
     ISLAND,
     LARGEST_ISLAND,
@@ -39,8 +41,7 @@ Counts = dict[str, Tensor]
 
 def given(puzzle: Tensor) -> Tensor:
     """The cells that a question decides: clues that stand in the way, and all outside."""
-    room = (puzzle >= ROOM) & (puzzle < WALL)
-    return ~room & (puzzle != BLANK)
+    return ~_in_room(puzzle) & (puzzle != BLANK)
 
 
 def decided(puzzle: Tensor) -> Tensor:
@@ -50,114 +51,178 @@ def decided(puzzle: Tensor) -> Tensor:
 
 def broken(kind: Kind, puzzle: Tensor, answer: Tensor) -> Counts:
     """Counts by rule: two (..., cell) that broadcast -> (...) int64 each."""
+    puzzle, answer = torch.broadcast_tensors(puzzle, answer)
+    lead = puzzle.shape[:-1]
+    rows = puzzle.reshape(-1, CELLS), answer.reshape(-1, CELLS)
+    shared, own = _broken({kind: lead.numel()}, *rows)
+    return {name: count.view(lead) for name, count in (shared | own[kind]).items()}
+
+
+def violations(sizes: Mapping[Kind, int], puzzle: Tensor, answer: Tensor) -> Tensor:
+    """The sum of all counts for boards of several types: two (board, cell) -> (board,) int64.
+
+    sizes: how many boards are of each type, in their order. The types share most operations. The
+    device is waited for once, to see that all connected cells were found; seldom more often.
+    """
+    shared, own = _broken(sizes, puzzle, answer)
+    sums = torch.cat([_sum(counts) for counts in own.values()])
+    return sums + _sum(shared)
+
+
+def _sum(counts: Counts) -> Tensor:
+    return torch.stack([*counts.values()]).sum(0)
+
+
+class _Lines(NamedTuple):
+    """The runs of some boards, and what they connect: (board, ...) each, as `boards` makes them."""
+
+    starts: Tensor  # (2, row, column) bool
+    runs: Tensor  # (2, cell) int64
+    labels: Tensor  # (cell,) int64
+
+
+class _Boards(NamedTuple):
+    """Boards of one type: (board, row, column) each."""
+
+    puzzle: Tensor  # int16
+    marked: Tensor  # bool, False outside the board
+    areas: _Lines  # cells of one class (`_classes`)
+    rooms: _Lines  # cells of one room; for Heyawake only
+
+    @property
+    def inside(self) -> Tensor:
+        return self.puzzle != PAD
+
+
+def _broken(
+    sizes: Mapping[Kind, int], puzzle: Tensor, answer: Tensor
+) -> tuple[Counts, dict[Kind, Counts]]:
+    """Counts of the rules that all types share, for all boards, and of each type's own rules."""
     puzzle, answer = puzzle.to(torch.int16), answer.to(torch.int16)  # 256 is no uint8
     inside, fixed = puzzle != PAD, given(puzzle)
-    marked = answer == mark(kind)
+    marks = [answer.new_full((size, 1), mark(kind)) for kind, size in sizes.items()]
+    marked = answer == torch.cat(marks)
     filled = marked | (answer == UNSHADED)
-    counts = {
+    shared = {
         "changed clues": (inside & fixed & (answer != decided(puzzle))).sum(-1),
         "cells not filled in": (inside & ~fixed & ~filled).sum(-1),
     }
-    return counts | _RULES[kind](_grid(puzzle), _grid(marked & inside))
+    boards_of = _with_lines(sizes, _grid(puzzle), _grid(marked & inside))
+    return shared, {kind: _RULES[kind](own) for kind, own in boards_of.items()}
+
+
+def _with_lines(sizes: Mapping[Kind, int], puzzle: Tensor, marked: Tensor) -> dict[Kind, _Boards]:
+    """The boards of each type. Areas of all types and rooms are connected in one go."""
+    numbers = [*sizes.values()]
+    puzzles, markings = puzzle.split(numbers), marked.split(numbers)
+    starts = boards.starts(torch.cat([*map(_classes, sizes, puzzles, markings)]))
+    of_rooms = starts[:0]
+    if HEYAWAKE in sizes:
+        of_rooms = _room_starts(puzzles[[*sizes].index(HEYAWAKE)])
+    starts = torch.cat((starts, of_rooms))
+    runs = boards.runs(starts)
+    lines = starts, runs, boards.components(runs)
+    *areas, rooms = map(_Lines, *(each.split([*numbers, len(of_rooms)]) for each in lines))
+    parts = zip(sizes, puzzles, markings, areas, strict=True)
+    return {kind: _Boards(own, marks, area, rooms) for kind, own, marks, area in parts}
+
+
+def _classes(kind: Kind, puzzle: Tensor, marked: Tensor) -> Tensor:
+    """Light Up: 1 where light passes, else 0. Others: 2 marked, 1 not marked, 0 outside."""
+    inside = puzzle != PAD
+    return (inside & ~_black(puzzle)).to(torch.int8) if kind == LIGHTUP else inside + marked.char()
+
+
+def _black(puzzle: Tensor) -> Tensor:
+    return (puzzle >= BLACK) & (puzzle < ISLAND)
+
+
+def _in_room(puzzle: Tensor) -> Tensor:
+    return (puzzle >= ROOM) & (puzzle < WALL)
+
+
+def _room_starts(puzzle: Tensor) -> Tensor:
+    """Where runs of one room start: (board, 2, row, column) bool."""
+    sides = torch.where(_in_room(puzzle), (puzzle - ROOM) // NUMBERS, 0)
+    left, above = boards.previous(sides).unbind(-3)
+    border = torch.stack((sides & LEFT | left & RIGHT, sides & UP | above & DOWN), -3) > 0
+    return border | boards.starts((puzzle != PAD).to(torch.int8))
 
 
 def _grid(values: Tensor) -> Tensor:
-    return values.reshape(*values.shape[:-1], SIDE, SIDE)
+    return values.view(-1, SIDE, SIDE)
 
 
 def _total(cells: Tensor) -> Tensor:
-    return cells.flatten(-2).sum(-1)
+    return cells.sum((-2, -1))
 
 
-def _light_up(puzzle: Tensor, lights: Tensor) -> Counts:
-    black = (puzzle >= BLACK) & (puzzle < ISLAND)
-    white = (puzzle != PAD) & ~black
-    lights, white = torch.broadcast_tensors(lights & white, white)
-    from_left, from_above = boards.before(lights, white), _down(boards.before, lights, white)
-    from_right = boards.before(lights.flip(-1), white.flip(-1)).flip(-1)
-    from_below = _down(boards.before, lights.flip(-2), white.flip(-2)).flip(-2)
-    lit = lights | from_left | from_right | from_above | from_below
-    numbered = black & (puzzle > BLACK)
-    wrong = numbered & (boards.neighbours(lights) != puzzle - BLACK - 1)
+def _light_up(own: _Boards) -> Counts:
+    black = _black(own.puzzle)
+    white = own.inside & ~black
+    lights = own.marked & white
+    runs = own.areas.runs.flatten(-2)
+    in_run = boards.sum_by(runs, lights.flatten(-2).repeat(1, 2))
+    seen_by = in_run.gather(-1, runs).view(own.areas.runs.shape).sum(-2)
+    lit = _grid(seen_by) > 0
+    wrong = black & (own.puzzle > BLACK) & (boards.neighbours(lights) != own.puzzle - BLACK - 1)
     return {
-        "lights that see each other": _total(lights & from_left) + _total(lights & from_above),
+        "lights that see each other": boards.beyond_first(in_run),
         "cells without light": _total(white & ~lit),
         "numbers": _total(wrong),
     }
 
 
-def _down(scan: Callable[[Tensor, Tensor], Tensor], *grids: Tensor) -> Tensor:
-    """A scan along the rows, done along the columns."""
-    first, second = (grid.transpose(-1, -2) for grid in grids)
-    return scan(first, second).transpose(-1, -2)
-
-
-def _nurikabe(puzzle: Tensor, shaded: Tensor) -> Counts:
-    clue = (puzzle >= ISLAND) & (puzzle <= ISLAND + LARGEST_ISLAND)
-    island = (puzzle != PAD) & ~shaded
-    labels = boards.groups(island)
-    cells, clues, known, sizes = (
-        _by_label(labels, values & island if values.dtype == torch.bool else values * island)
-        for values in (island, clue, clue & (puzzle > ISLAND), (puzzle - ISLAND) * clue)
-    )
+def _nurikabe(own: _Boards) -> Counts:
+    island = own.inside & ~own.marked
+    clue = island & (own.puzzle >= ISLAND) & (own.puzzle <= ISLAND + LARGEST_ISLAND)
+    size = (own.puzzle - ISLAND) * clue
+    values = torch.stack((own.marked, island, clue, size > 0, size), -3).flatten(-2)
+    sums = boards.sum_by(own.areas.labels[:, None], values)
+    sea, cells, clues, known, sizes = sums.unbind(-2)
     return {
-        "squares of shaded cells": boards.squares(shaded),
-        "parts of the sea beyond the first": _beyond_first(shaded),
+        "squares of shaded cells": boards.squares(own.marked),
+        "parts of the sea beyond the first": _parts_beyond_first(sea),
         "islands without a clue": ((cells > 0) & (clues == 0)).sum(-1),
-        "clues beyond the first of an island": (clues - 1).clamp(min=0).sum(-1),
+        "clues beyond the first of an island": boards.beyond_first(clues),
         "islands of a wrong size": ((clues == 1) & (known == 1) & (cells != sizes)).sum(-1),
     }
 
 
-def _by_label(labels: Tensor, values: Tensor) -> Tensor:
-    """Sums of a grid's values over each component: (..., cell) int64 at the label's place."""
-    flat = values.long().flatten(-2).expand_as(labels)
-    return torch.zeros_like(labels).scatter_add(-1, labels, flat)
+def _parts_beyond_first(sizes: Tensor) -> Tensor:
+    """How many sizes are above 0, less one: (board, area) -> (board,)."""
+    return ((sizes > 0).sum(-1) - 1).clamp(min=0)
 
 
-def _beyond_first(cells: Tensor) -> Tensor:
-    return (boards.group_count(cells) - 1).clamp(min=0)
-
-
-def _heyawake(puzzle: Tensor, shaded: Tensor) -> Counts:
-    inside = puzzle != PAD
-    room = (puzzle >= ROOM) & (puzzle < WALL)
-    sides = torch.where(room, (puzzle - ROOM) // NUMBERS, 0)
-    number = torch.where(room, (puzzle - ROOM) % NUMBERS, 0)
-    right = ((sides[..., :-1] & RIGHT) | (sides[..., 1:] & LEFT)) > 0
-    down = ((sides[..., :-1, :] & DOWN) | (sides[..., 1:, :] & UP)) > 0
-    labels = boards.connected(
-        ~right & inside[..., :-1] & inside[..., 1:],
-        ~down & inside[..., :-1, :] & inside[..., 1:, :],
-    )
-    shown = torch.zeros_like(labels).scatter_reduce(
-        -1, labels, number.clamp(max=MORE - 1).flatten(-2).long(), "amax"
-    )
-    wanted = shown - 1 + _by_label(labels, number == MORE)
-    labels, _ = torch.broadcast_tensors(labels, shaded.flatten(-2))
-    count = _by_label(labels, shaded)
-    white = inside & ~shaded
-    lines = boards.crossings(white, right) + boards.crossings(
-        white.transpose(-1, -2), down.transpose(-1, -2)
-    )
-    pairs = _total(shaded[..., :-1] & shaded[..., 1:]) + _total(
-        shaded[..., :-1, :] & shaded[..., 1:, :]
-    )
+def _heyawake(own: _Boards) -> Counts:
+    areas, rooms = own.areas, own.rooms
+    white = own.inside & ~own.marked
+    number = torch.where(_in_room(own.puzzle), (own.puzzle - ROOM) % NUMBERS, 0).flatten(-2)
+    more = number == MORE
+    shown = boards.largest_by(rooms.labels, number.clamp(max=MORE - 1))
+    beyond_more = boards.sum_by(rooms.labels, own.marked.flatten(-2).char() - more.char())
+    crossed = (rooms.starts & ~areas.starts & white[:, None]).flatten(-3)
+    pairs = own.marked[:, None] & boards.previous(own.marked)
     return {
-        "shaded neighbours": pairs,
-        "parts of the unshaded cells beyond the first": _beyond_first(white),
-        "room numbers": ((shown > 0) & (count != wanted)).sum(-1),
-        "lines through three rooms": lines,
+        "shaded neighbours": pairs.flatten(-3).sum(-1),
+        "parts of the unshaded cells beyond the first": _parts_beyond_first(
+            boards.sum_by(areas.labels, white.flatten(-2))
+        ),
+        "room numbers": ((shown > 0) & (beyond_more != shown - 1)).sum(-1),
+        "lines through three rooms": boards.beyond_first(
+            boards.sum_by(areas.runs.flatten(-2), crossed)
+        ),
     }
 
 
-def _tapa(puzzle: Tensor, shaded: Tensor) -> Counts:
-    clue = torch.where(puzzle >= WALL, puzzle - WALL, len(TAPA_CLUES))
-    table = tapa_table(shaded.device)
-    fits = table.flatten()[clue.int() * 256 + boards.surroundings(shaded)]
+def _tapa(own: _Boards) -> Counts:
+    clue = torch.where(own.puzzle >= WALL, own.puzzle - WALL, len(TAPA_CLUES))
+    around = clue.int() * 256 + boards.surroundings(own.marked)
+    fits = tapa_table(own.puzzle.device).flatten()[around]
+    wall = boards.sum_by(own.areas.labels, own.marked.flatten(-2))
     return {
-        "squares of shaded cells": boards.squares(shaded),
-        "parts of the wall beyond the first": _beyond_first(shaded),
+        "squares of shaded cells": boards.squares(own.marked),
+        "parts of the wall beyond the first": _parts_beyond_first(wall),
         "clues": _total(~fits),
     }
 
@@ -190,7 +255,7 @@ def fits(clue: tuple[int, ...], found: list[int]) -> bool:
     return len(found) == len(clue)
 
 
-_RULES: dict[Kind, Callable[[Tensor, Tensor], Counts]] = {
+_RULES: dict[Kind, Callable[[_Boards], Counts]] = {
     LIGHTUP: _light_up,
     NURIKABE: _nurikabe,
     HEYAWAKE: _heyawake,

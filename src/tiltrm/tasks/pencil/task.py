@@ -1,7 +1,7 @@
 """The tasks lightup, nurikabe, heyawake and tapa: what `tiltrm.tasks.base.Task` asks for."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import torch
 from torch import Tensor
@@ -25,6 +25,10 @@ from tiltrm.tasks.pencil import (
     tokens as ids,
 )
 from tiltrm.tasks.pencil.puzzle import Kind, PencilPuzzle
+
+DEFAULTS = TaskDefaults(  # the plan: a point of tune's frontier for the bundled model (docs/LOG.md)
+    model="pencil", stopping={"rules": True}, stages="1x32 2x16*8 4x24*16 1x32@0.2*8", noise=0.05,
+)  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -56,7 +60,7 @@ class PencilTask:
 
     @property
     def defaults(self) -> TaskDefaults:
-        return TaskDefaults(model="pencil", part_of="pencil", rules=True)
+        return replace(DEFAULTS, part_of="pencil")
 
     def encode(self, text: str, *, answer: bool = False) -> Tensor:
         """An address or the plain form -> (cell,) uint8, in the upper left corner."""
