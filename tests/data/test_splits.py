@@ -1,6 +1,7 @@
 """Named splits and folds."""
 
 import hashlib
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
@@ -10,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tiltrm.data import SPLITS, Puzzles, Split, checksum, folds, read, verify
+from tiltrm.data.splits import token_checksum
 from tiltrm.errors import DataError, SettingsError
 from tiltrm.tasks import Sudoku
 
@@ -49,7 +51,8 @@ def test_a_checksum_is_that_of_the_lines() -> None:
     assert checksum(puzzles) == hashlib.sha256("".join(lines).encode()).hexdigest()
 
 
-def test_any_change_changes_the_checksum() -> None:
+@pytest.mark.parametrize("checksum", [checksum, token_checksum])
+def test_any_change_changes_the_checksum(checksum: Callable[[Puzzles], str]) -> None:
     puzzles = toy()
     changed = puzzles.questions.clone()
     changed[2, 15] = 3 if changed[2, 15] != 3 else 4

@@ -5,10 +5,12 @@ from dataclasses import asdict
 from pathlib import Path
 
 import pytest
+import torch
 
 from tiltrm.cli import main
 from tiltrm.data.arc_files import arc_json
 from tiltrm.model import load
+from tiltrm.train import validation
 from tiltrm.train.settings import TrainSettings
 
 from . import arc_toys
@@ -91,3 +93,18 @@ def test_what_does_not_fit_gets_a_sentence(
 def test_without_data_there_is_a_sentence(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["train", "--task", "mini-arc", "--preset", "fast"]) == 2
     assert "there is no public set for mini-arc; give --data" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("share", [0.0, 0.4])
+def test_no_threshold_is_chosen_on_training_puzzles(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, share: float
+) -> None:
+    """The head is sure of them, so the lowest threshold would seem best and stop at any answer."""
+    run = arc_toys.trainer(tmp_path, arc_toys.settings(evaluate_steps=1, hold_out=share))
+    report = validation.validate(
+        run.learner.model, run.val, outer_steps=1, batch=8, dtype=torch.float32
+    )._replace(decide_above=-7.5)
+    monkeypatch.setattr("tiltrm.train.trainer.validate", lambda *_, **__: report)
+    run.evaluate()
+    assert load(tmp_path / "best").decide_above == (-7.5 if share else None)
+    assert ("the newest weights" in (tmp_path / "best/CARD.md").read_text()) == (not share)

@@ -34,7 +34,7 @@ def assert_same(one: Trainer, other: Trainer) -> None:
         assert torch.equal(torch.as_tensor(a[0]), torch.as_tensor(b[0]))
 
 
-@pytest.mark.parametrize("kind", ["muon", "adamw"])
+@pytest.mark.parametrize("kind", ["muon", "normuon", "adamw"])
 def test_resume_equals_no_interruption(tmp_path: Path, kind: str) -> None:
     whole = toys.trainer(tmp_path / "whole", optimiser=kind, **RANDOM)
     losses = toys.advance(whole, 7)

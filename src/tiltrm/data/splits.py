@@ -54,6 +54,16 @@ def checksum(puzzles: Puzzles) -> str:
     return digest.hexdigest()
 
 
+def token_checksum(puzzles: Puzzles) -> str:
+    """SHA-256 of the tokens, a byte or two each: for sets that would take long to write as text."""
+    digest = hashlib.sha256()
+    wide = torch.uint8 if puzzles.task.vocabulary <= 256 else torch.int16
+    for column in (puzzles.questions, puzzles.answers):
+        if column is not None:
+            digest.update(column.to("cpu", wide).contiguous().numpy().tobytes())
+    return digest.hexdigest()
+
+
 def verify(puzzles: Puzzles, name: str) -> None:
     """Raise DataError unless these puzzles are the named split, row for row."""
     if name not in SPLITS:

@@ -17,7 +17,7 @@ from safetensors import SafetensorError
 
 from tiltrm import folders
 from tiltrm.data import Puzzles
-from tiltrm.data.splits import checksum
+from tiltrm.data.splits import checksum, token_checksum
 from tiltrm.errors import CheckpointError, DataError
 from tiltrm.model import checkpoint
 from tiltrm.model.trm import TRM
@@ -26,6 +26,7 @@ from tiltrm.train.log import Evaluation
 from tiltrm.train.settings import TrainSettings
 
 BEST = "best"
+LARGE = 20_000  # puzzles: larger sets are told apart by their tokens, not by their text
 
 
 class Origin(NamedTuple):
@@ -47,12 +48,16 @@ def describe_origin(
     command: Sequence[str], train: Puzzles, val: Puzzles, device: torch.device, processes: int
 ) -> Origin:
     """Data with checksums, the device by name, the code by version and commit."""
-    train_data, val_data = (
-        f"{len(puzzles):,} puzzles, SHA-256 {checksum(puzzles)}" for puzzles in (train, val)
-    )
+    train_data, val_data = map(_describe_data, (train, val))
     code = f"{release()}, commit {commit()}"
     where = f"{processes} x {device_name(device)}"
     return Origin(shlex.join(command), train_data, val_data, where, code)
+
+
+def _describe_data(puzzles: Puzzles) -> str:
+    if len(puzzles) > LARGE:  # as text, 120,000 pencil puzzles take a minute
+        return f"{len(puzzles):,} puzzles, SHA-256 of their tokens {token_checksum(puzzles)}"
+    return f"{len(puzzles):,} puzzles, SHA-256 {checksum(puzzles)}"
 
 
 def save_best(model: TRM, folder: Path, card: str, decide_above: float) -> None:
@@ -76,9 +81,16 @@ def recover_best(folder: Path) -> None:
     folders.recover(folder / BEST)
 
 
-def card_text(origin: Origin, settings: TrainSettings, curve: Sequence[Evaluation]) -> str:
-    """The card in Markdown. The last evaluation of `curve` is that of the weights themselves."""
+def card_text(
+    origin: Origin, settings: TrainSettings, curve: Sequence[Evaluation], *, held_out: bool = True
+) -> str:
+    """The card in Markdown. The last evaluation of `curve` is that of the weights themselves.
+
+    held_out: whether the validation puzzles are apart from the training puzzles.
+    """
     last = curve[-1]
+    chosen = "validation data, by which these weights were chosen"
+    newest = "validation data, a part of the training data; these are the newest weights"
     rows = [
         f"| {each.step} | {each.seconds / 60:.2f} | {100 * each.val.final:.1f} "
         f"| {100 * each.train.final:.1f} | {100 * each.val.halt_accuracy:.1f} |"
@@ -91,7 +103,7 @@ def card_text(origin: Origin, settings: TrainSettings, curve: Sequence[Evaluatio
         f"- command: `{origin.command or 'called from Python'}`",
         f"- code: {origin.code}",
         f"- training data: {origin.train}",
-        f"- validation data, by which these weights were chosen: {origin.val}",
+        f"- {chosen if held_out else newest}: {origin.val}",
         f"- {last.seconds / 60:.2f} minutes of training on {origin.device}",
         *([] if math.isnan(above) else [threshold]), "",
         f"| step | minutes | val exact % (N={settings.evaluate_steps}) | train | val halting % |",

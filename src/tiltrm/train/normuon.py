@@ -1,9 +1,11 @@
-"""Muon whose updates have the same size in every row (NorMuon, Li et al., 2025).
+"""Muon whose updates have the same size for every hidden unit (after NorMuon, Li et al., 2025).
 
 Few Newton-Schulz steps leave small singular values small, so hidden units with small gradients get
-small updates, and weight decay takes them away for good. Dividing every row of the orthogonalised
-update by its running root mean square gives all units the same rate; the norm of the whole update
-stays as it was. Proved by tests/train/test_normuon.py.
+small updates, and weight decay takes them away for good. The orthogonalised update is divided by
+its running root mean square along the longer axis of the matrix, which counts the hidden units both
+where they are made (rows) and where they are read (columns; NorMuon takes rows everywhere, and
+leaves idle columns idle: docs/LOG.md). So all units have the same rate; the norm of the whole
+update stays as it was. Proved by tests/train/test_normuon.py.
 """
 
 from collections.abc import Callable
@@ -29,25 +31,33 @@ def orthogonalised(matrix: Tensor, steps: int) -> Tensor:
     return x if wide else x.T
 
 
-def normalised_rows(update: Tensor, square: Tensor, decay: float) -> Tensor:
-    """Every row over its running root mean square `square` (row,), which is brought up to date."""
+def normalised_units(update: Tensor, square: Tensor, decay: float) -> Tensor:
+    """Every unit over its running root mean square `square`, which is brought up to date.
+
+    update: (row, column). square: (row, 1) if there are more rows than columns, else (1, column).
+    """
     update = update.float()
     size = update.norm()
-    square.lerp_(update.square().mean(1), 1.0 - decay)
-    update = update * square[:, None].clamp(min=TINY).rsqrt()
+    square.lerp_(update.square().mean(_across(update), keepdim=True), 1.0 - decay)
+    update = update * square.clamp(min=TINY).rsqrt()
     scaled: Tensor = update * (size / update.norm().clamp(min=EPS))
     return scaled
+
+
+def _across(matrix: Tensor) -> int:
+    """The shorter axis."""
+    return 1 if matrix.shape[0] > matrix.shape[1] else 0
 
 
 class NorMuon(Optimizer):
     """For matrices only. The rate counts as in Muon: times sqrt(max(1, rows / columns))."""
 
     def __init__(
-        self, groups: list[dict[str, Any]], *, momentum: float, ns_steps: int, row_decay: float
+        self, groups: list[dict[str, Any]], *, momentum: float, ns_steps: int, unit_decay: float
     ) -> None:
-        """groups: with `params`, `lr` and `weight_decay`. row_decay: of the rows' mean squares."""
+        """groups: with `params`, `lr`, `weight_decay`. unit_decay: of the units' mean squares."""
         super().__init__(groups, {"weight_decay": 0.0})
-        self.momentum, self.ns_steps, self.row_decay = momentum, ns_steps, row_decay
+        self.momentum, self.ns_steps, self.unit_decay = momentum, ns_steps, unit_decay
 
     @overload
     def step(self, closure: None = None) -> None: ...
@@ -69,11 +79,11 @@ class NorMuon(Optimizer):
         state = self.state[weight]
         if not state:
             state["momentum"] = torch.zeros_like(weight)
-            state["row_square"] = weight.new_ones(len(weight)) / weight.shape[1]
+            state["unit_square"] = torch.zeros_like(weight).mean(_across(weight), keepdim=True)
         state["momentum"].lerp_(gradient, 1.0 - self.momentum)
         direction = gradient.lerp(state["momentum"], self.momentum)
         update = orthogonalised(direction, self.ns_steps)
-        update = normalised_rows(update, state["row_square"], self.row_decay)
+        update = normalised_units(update, state["unit_square"], self.unit_decay)
         rows, columns = weight.shape
         weight.mul_(1.0 - rate * decay)
         weight.add_(update.to(weight.dtype), alpha=-rate * max(1.0, rows / columns) ** 0.5)

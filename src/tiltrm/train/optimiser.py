@@ -55,7 +55,7 @@ def build_optimisers(model: nn.Module, settings: TrainSettings) -> list[Optimize
 def _muon(groups: list[dict[str, Any]], settings: TrainSettings) -> Optimizer:
     if settings.optimiser == "normuon":
         return NorMuon(groups, momentum=settings.momentum, ns_steps=settings.newton_schulz,
-                       row_decay=settings.betas[1])  # fmt: skip
+                       unit_decay=settings.betas[1])  # fmt: skip
     return torch.optim.Muon(
         groups, momentum=settings.momentum, nesterov=True, ns_steps=settings.newton_schulz,
         adjust_lr_fn="original",

@@ -172,6 +172,14 @@ def _moments(optimisers: list[Optimizer]) -> list[tuple[str, Tensor]]:
     ]
 
 
+def _fits(moment: Tensor, parameter: Tensor) -> bool:
+    """A scalar, the parameter's shape, or a mean over some of its axes, which have length 1."""
+    lengths = zip(moment.shape, parameter.shape, strict=False)
+    return not moment.ndim or (
+        moment.ndim == parameter.ndim and all(own in (1, whole) for own, whole in lengths)
+    )
+
+
 @torch.no_grad()
 def _distribute(tensors: dict[str, Tensor], train_state: TrainState) -> None:
     prefix = "model."
@@ -188,7 +196,7 @@ def _distribute(tensors: dict[str, Tensor], train_state: TrainState) -> None:
     for stem, optimiser, parameter in _parameters(train_state.optimisers):
         for name in sorted(name for name in left if name.startswith(stem)):
             value = _fetch(tensors, name)
-            if value.ndim and value.shape != parameter.shape:
+            if not _fits(value, parameter):
                 raise KeyError(f"{name} is {tuple(value.shape)}, not {tuple(parameter.shape)}")
             on_device = value.ndim > 0 or parameter.is_cuda  # AdamW counts steps on the CPU there
             optimiser.state[parameter][name.removeprefix(stem)] = (

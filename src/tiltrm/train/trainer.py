@@ -145,12 +145,14 @@ class Trainer:
         """Validate the averaged weights on val and on training puzzles; save the best by val."""
         with self.clock.not_training(), self.learner.ema.applied():
             val, train = self._validate(self.val), self._validate(self.train_sample)
+            if not self.held_out:  # the halting head is sure of puzzles that it was trained on
+                val = val._replace(decide_above=math.nan)
             found = Evaluation(self.clock.step, self.clock.seconds, val, train)
             if val.final > self.best or not self.held_out:
                 self.best = val.final
                 if self.world.is_leader:
                     curve = [*self.log.evaluations(), found]
-                    card = card_text(self.origin, self.settings, curve)
+                    card = card_text(self.origin, self.settings, curve, held_out=self.held_out)
                     save_best(self.learner.model, self.folder, card, val.decide_above)
         self.log.evaluation(found)
         return val
