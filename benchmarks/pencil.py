@@ -24,7 +24,7 @@ import tiltrm
 from benchmarks.pencil_columns import guided_settings, measure_columns, say_verdicts
 from benchmarks.pencil_frontier import draw
 from benchmarks.pencil_results import MethodResult, PencilResults
-from tiltrm.cli.methods import parse_method
+from tiltrm.cli.methods import method_settings, parse_method
 from tiltrm.data import Puzzles
 from tiltrm.data import read as read_puzzles
 from tiltrm.device import choose
@@ -32,6 +32,7 @@ from tiltrm.evaluate.options import complete
 from tiltrm.evaluate.peers import Case, evaluate_method
 from tiltrm.folders import write_whole
 from tiltrm.model.build import Model
+from tiltrm.solving.plans import tuned_plan
 from tiltrm.tasks.pencil import PENCIL
 from tiltrm.tasks.pencil.puzzle import KINDS
 
@@ -61,8 +62,12 @@ def by_type(puzzles: Puzzles) -> dict[str, Puzzles]:
 
 
 def run_method(model: Model, puzzles: Puzzles, text: str) -> Iterator[MethodResult]:
-    """One method with its settings: a result for all puzzles, and one for each type."""
-    name, own = parse_method(text)
+    """One method with its settings: a result for all puzzles, and one for each type.
+
+    Adaptive solving takes the plan of `tiltrm tune`, as in `tiltrm evaluate`.
+    """
+    plan = tuned_plan(model, PENCIL)
+    [(name, own)] = method_settings([parse_method(text)], {}, PENCIL.name, plan)
     case = Case(
         model, PENCIL, puzzles.questions, puzzles.answers, complete(name, own, PENCIL.name), 0,
         torch.arange(len(puzzles)),
