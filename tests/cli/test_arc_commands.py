@@ -2,15 +2,17 @@
 
 import json
 import re
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 from tests.tasks.arc.arc_samples import FULL, MINI, full_model, mini_model, write_tasks
 
+from tiltrm.cli import arc_solving
 from tiltrm.cli.main import main
 from tiltrm.data.arc_submission import read_submission
-from tiltrm.model import save
+from tiltrm.model import load, save
 
 pytestmark = pytest.mark.usefixtures("one_thread", "no_progress")
 QUICK = ("--method", "deterministic", "--outer-steps", "2")
@@ -69,6 +71,22 @@ def test_all_test_inputs_are_answered(
     assert json.loads(json.dumps(back["second"][1])) == found[2]["attempts"]
 
 
+@pytest.mark.parametrize(("method", "compact"), [("deterministic", False), ("guided", True)])
+def test_deterministic_solving_has_every_hidden_unit(
+    mini: str, mini_file: str, monkeypatch: pytest.MonkeyPatch, method: str, *, compact: bool
+) -> None:
+    asked: dict[str, Any] = {}
+
+    def loaded(name: str, **given: Any) -> Any:
+        asked.update(given)
+        return load(name)
+
+    monkeypatch.setattr(arc_solving, "load", loaded)
+    words = ("--model", mini, "--file", mini_file, "--method", method, "--outer-steps", "1")
+    assert main(["solve", "--task", "mini-arc", *words]) == 0
+    assert asked["compact"] is compact
+
+
 def test_augmentations_are_paid_for_and_vote(
     mini: str, mini_file: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -82,6 +100,7 @@ def test_a_person_sees_grids(mini: str, mini_file: str, capsys: pytest.CaptureFi
     out = capsys.readouterr().out
     assert "second, test 2" in out
     assert "9 9 9 9 9  ->" in out
+    assert out.count("second attempt:") >= 1  # the random model's particles disagree
     assert "breaks a rule" not in out
 
 
@@ -127,6 +146,18 @@ def test_an_id_that_the_table_does_not_have(full: str, capsys: pytest.CaptureFix
     assert "must lie in 0..4" in error
 
 
+def test_a_task_number_that_the_model_was_not_trained_on(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    model = mini_model()
+    model.puzzle_names = ("first", "second")
+    folder = str(save(model, tmp_path / "mini", dtype=None))
+    text = ": 00000/00000/00100/00000/00000"
+    assert main(["solve", f"1{text}", "--model", folder, *QUICK]) == 0
+    error = said(capsys, "solve", f"2{text}", "--model", folder, *QUICK)
+    assert "must lie in 0..1, the names in the model's puzzles.json, got 2" in error
+
+
 def test_methods_are_compared_by_pass_at_two(
     mini: str, mini_file: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -152,13 +183,40 @@ def test_bad_evaluations_are_sentences(
     def evaluating(*arguments: str) -> str:
         return said(capsys, "evaluate", "--model", mini, "--data", mini_file, *arguments)
 
-    assert "--store is not for ARC tasks" in evaluating("--store", str(tmp_path))
+    assert "--ray is not for ARC tasks" in evaluating("--ray")
+    assert "--folds must lie in 1..2, the number of tasks, got 3" in evaluating("--folds", "3")
     assert "method must be one of" in evaluating("--method", "adaptive_rules")
     assert "got copies; leave it out" in evaluating("--set", "copies=3", "--method", "guided")
     assert "--limit must be at least 1 task" in evaluating("--limit", "0")
     asked = write_tasks(tmp_path / "asked.json", MINI[2:])
     error = said(capsys, "evaluate", "--model", mini, "--data", str(asked))
     assert "expected ARC tasks with the outputs of their tests, got none" in error
+
+
+def test_a_store_is_read_again(
+    mini: str, mini_file: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    store = tmp_path / "store"
+    command = ["evaluate", "--model", mini, "--data", mini_file, "--seeds", "2", "--folds", "2",
+               "--set", "outer_steps=2", "--method", "deterministic", "guided:particles=2",
+               "--store", str(store), "--json"]  # fmt: skip
+    assert main(command) == 0
+    first, made = (
+        capsys.readouterr().out,
+        {file: file.stat().st_mtime_ns for file in store.iterdir()},
+    )
+    assert len(made) == 2 + 4  # folds x seeds; deterministic has no seed
+    assert main(command) == 0
+    assert capsys.readouterr().out == first
+    assert {file: file.stat().st_mtime_ns for file in store.iterdir()} == made
+
+
+def test_a_bad_file_is_a_sentence_about_its_task(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = tmp_path / "bad.json"
+    file.write_text(json.dumps({"odd": {"train": [], "test": [{"input": [[1]]}]}}))
+    assert "task 'odd': expected at least one demonstration" in said(capsys, "data", str(file))
 
 
 def test_data_counts_what_an_arc_file_holds(
@@ -183,3 +241,12 @@ def test_a_replay_has_the_colours(mini: str, tmp_path: Path) -> None:
     assert (start["side"], start["cells"]) == (5, 25)
     assert json.loads(found[1])["baseline"]["solved"] is None
     assert len(json.loads(found[1])["steps"][0]["leading"]) == 25
+
+
+@pytest.mark.parametrize("command", [("diagnose", "--puzzles", "2"), ("tune", "--dry-run")])
+def test_commands_on_single_puzzles_number_them_by_name(
+    full: str, tmp_path: Path, command: tuple[str, ...], capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = str(write_tasks(tmp_path / "tasks.json", [replace(FULL[0], name="nobody")]))
+    error = said(capsys, command[0], "--model", full, "--data", file, *command[1:])
+    assert "task 'nobody': expected a task that the model has a puzzle id for" in error

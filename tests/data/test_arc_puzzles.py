@@ -73,3 +73,11 @@ def test_read_gives_the_inputs_whose_outputs_are_known(tmp_path: Path) -> None:
     assert len(read(path, limit=1)) == 1
     only = read(write_tasks(tmp_path / "asked.json", MINI[2:]), ARC)
     assert (only.answers, ARC.task_numbers(only.questions).tolist()) == (None, [1])
+
+
+def test_the_names_of_a_model_number_the_puzzles(tmp_path: Path) -> None:
+    path = write_tasks(tmp_path / "part.json", MINI[1:2])
+    found = read(path, names=("first", "other", "second"))
+    assert MINI_ARC.task_numbers(found.questions).tolist() == [2, 2]
+    with pytest.raises(DataError, match="not among the 1 names"):
+        read(path, names=("first",))

@@ -2,19 +2,25 @@
 
 import json
 import math
+from pathlib import Path
 
 import pytest
 import torch
 from tests.tasks.arc.arc_samples import FULL, MINI, NAMES, full_model, mini_model
 
+from tiltrm.data import Puzzles
 from tiltrm.data.arc_questions import arc_questions
 from tiltrm.errors import SettingsError
+from tiltrm.explore import Exploration
 from tiltrm.explore.running import run_search
+from tiltrm.explore.search import fixed_search
 from tiltrm.solving import build_search, solve
 from tiltrm.solving.arc import ArcAnswer, solve_arc
 from tiltrm.solving.arc_record import ARC_KEYS, arc_record
 from tiltrm.solving.final_clouds import CloudRecorder
 from tiltrm.solving.solution import KEYS
+from tiltrm.solving.tune import Tuner
+from tiltrm.solving.tune_store import PartStore
 from tiltrm.tasks.arc import ARC, MINI_ARC
 from tiltrm.tasks.arc.draw import PALETTE
 
@@ -82,6 +88,19 @@ def test_noise_outside_the_grid_splits_no_vote(stubborn: type) -> None:
     found = run_search(search, tokens, watch=recorder)
     assert torch.equal(found.answers[0], answer)
     assert torch.equal(recorder.clouds(tokens, 0)[0].answers[0], answer)
+
+
+def test_tuning_counts_answers_that_differ_outside_the_grid_once(
+    stubborn: type, tmp_path: Path
+) -> None:
+    """Tuned plans stop by agreement, which must see the same answers as solving does."""
+    noisy = ARC.answer(FULL[0].tests[0])
+    noisy[500:520] = torch.arange(20) % 12
+    model = stubborn(noisy, task="arc", vocabulary=12)
+    rows = ARC.question(FULL[0].tests[0], 0).repeat(100, 1)
+    tuner = Tuner(model, Puzzles(ARC, rows), PartStore(tmp_path, "weights", {}), evaluations=10**6)
+    found = run_search(fixed_search(tuner.model, Exploration(outer_steps=1)), rows[:1])
+    assert torch.equal(found.answers[0], ARC.answer(FULL[0].tests[0]))
 
 
 def test_arc_is_solved_with_the_ids_of_its_augmentations() -> None:

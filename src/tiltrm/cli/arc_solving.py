@@ -3,6 +3,7 @@
 import argparse
 import sys
 from pathlib import Path
+from typing import Any
 
 import torch
 
@@ -10,7 +11,7 @@ from tiltrm import cpu_precision
 from tiltrm.cli.notes import say_guide_notes
 from tiltrm.cli.progress import Bar
 from tiltrm.cli.search_settings import BATCH, OF_SEARCH, say_if_search_is_long, search_settings
-from tiltrm.cli.show import Printer
+from tiltrm.cli.show import Printer, rendered
 from tiltrm.data.arc_files import ArcTask, read_arc_tasks
 from tiltrm.data.arc_puzzles import AnyArc, guess_task, is_arc
 from tiltrm.data.arc_questions import arc_questions
@@ -20,7 +21,7 @@ from tiltrm.model import load
 from tiltrm.model.build import Model
 from tiltrm.solving import build_search, task_of
 from tiltrm.solving.arc import solve_arc
-from tiltrm.solving.arc_record import arc_record
+from tiltrm.solving.arc_record import ArcRecord, arc_record
 from tiltrm.tasks.arc import ARC, MINI_ARC
 from tiltrm.tasks.registry import by_name, defaults_of
 
@@ -66,12 +67,22 @@ def run_arc(arguments: argparse.Namespace, device: torch.device, file: Path) -> 
                 name = record.task_name
                 print(f"{name if name.isprintable() else ascii(name)}, test {record.index + 1}")
             show(record, number)
+            if not arguments.json:
+                _show_second(record, task, colour=show.colour)
             attempts.setdefault(record.task_name, []).append(record.attempts)
     if arguments.submission is not None:
         write_submission(arguments.submission, attempts)
         if not arguments.json:
             print(f"wrote {arguments.submission}")
     return 0
+
+
+def _show_second(record: ArcRecord, task: AnyArc, *, colour: bool) -> None:
+    """Print the second attempt, if it is another grid."""
+    first, second = record.attempts
+    if record.grid is not None and first != second:
+        grid = rendered(task, record.grid.puzzle, task.answer(second), colour=colour)
+        print(f"second attempt:\n{grid}", flush=True)
 
 
 def open_model(
@@ -90,10 +101,11 @@ def open_model(
             "checkpoint of TinyRecursiveModels, nano-trm or HRM (docs/arc.md)"
         )
     config = getattr(arguments, "config", None)
-    precision = getattr(arguments, "precision", None)  # `evaluate` has the device's usual one
-    dtype = None if precision is None else cpu_precision.choose(precision, device)
-    fp8 = precision == cpu_precision.FP8
-    model = load(name, config=config, device=device, dtype=dtype, fp8=fp8)
+    options: dict[str, Any] = {}  # `evaluate` has the device's usual precision
+    if getattr(arguments, "precision", None) is not None:
+        method, precision = arguments.method, arguments.precision
+        options = cpu_precision.choose_for(method, precision, device)._asdict()
+    model = load(name, config=config, device=device, **options)
     found = task_of(model, named or None)
     if not is_arc(found):
         raise SettingsError(f"expected a model for ARC tasks, got one for {found.name}")

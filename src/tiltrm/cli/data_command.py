@@ -131,6 +131,8 @@ def _report(path: str | Path, task: Task | None, max_bytes: int | None) -> dict[
     try:
         puzzles = read(path, task, max_bytes=max_bytes)
     except DataError as error:
+        if is_arc_file(path) and (task is None or is_arc(task)):
+            raise  # the error names the task; no line of JSON is a puzzle
         return _report_bad(path, task, error, max_bytes)
     if is_arc(puzzles.task) and is_arc_file(path):
         return _report_arc(path, puzzles, max_bytes)

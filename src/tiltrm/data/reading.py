@@ -3,7 +3,7 @@
 import importlib
 import os
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from itertools import chain, islice
@@ -37,17 +37,18 @@ def read(
     default: str = "test",
     max_bytes: int | None = None,
     skip_sizes: bool = False,
+    names: Sequence[str] | None = None,
 ) -> Puzzles:
     """Puzzles of a CSV or text file, of a folder, or of a dataset ('sudoku-extreme/test').
 
-    Of ARC tasks in JSON, the test inputs, and if outputs are known for some, only those; they are
-    numbered by the order of their tasks.
+    Of ARC tasks in JSON, the test inputs, and if outputs are known for some, only those.
 
     task: guessed from the content if None.
     split: a part of a folder or dataset; `default` names the part if None.
     limit: the largest number of puzzles to read.
     max_bytes: the most bytes of text to read, after decompression (streams.MAX_BYTES).
     skip_sizes: whether to leave out puzzles of a size that the task does not hold, and count them.
+    names: of a model's puzzle ids, which number the tasks of ARC; without them their order does.
     """
     if limit is not None and limit < 1:
         raise SettingsError(f"limit must be at least 1, got {limit}")
@@ -55,7 +56,7 @@ def read(
         raise SettingsError(f"max_bytes must be at least 1, got {max_bytes}")
     limit = None if limit is None else min(limit, sys.maxsize)
     if split is None and is_arc_file(path_or_name):
-        return _read_arc(Path(path_or_name), task, limit, max_bytes)
+        return _read_arc(Path(path_or_name), task, limit, max_bytes, names)
     path = _locate(path_or_name, split, default)
     with _naming(path):
         is_folder = os.path.isdir(path)
@@ -66,7 +67,10 @@ def read(
     return replace(found, file=str(path))
 
 
-def _read_arc(path: Path, task: Task | None, limit: int | None, max_bytes: int | None) -> Puzzles:
+def _read_arc(
+    path: Path, task: Task | None, limit: int | None, max_bytes: int | None,
+    names: Sequence[str] | None,
+) -> Puzzles:  # fmt: skip
     tasks = read_arc_tasks(path, max_bytes)
     own = task or arc_puzzles.guess_task(tasks)
     if not isinstance(own, MiniArc | Arc):
@@ -74,8 +78,9 @@ def _read_arc(path: Path, task: Task | None, limit: int | None, max_bytes: int |
             f"{path}: expected puzzles of {own.name}, got ARC tasks; add --task "
             f"{arc_puzzles.guess_task(tasks).name}"
         )
-    numbers = arc_puzzles.puzzle_numbers(own, tasks)
-    names = [""] * min(numbers.values()) + list(numbers)
+    if names is None:
+        numbers = arc_puzzles.puzzle_numbers(own, tasks)
+        names = [""] * min(numbers.values()) + list(numbers)
     answered = [each for each in tasks if each.outputs is not None]
     with _naming(path):
         found = arc_puzzles.input_puzzles(own, answered or tasks, names)

@@ -41,17 +41,27 @@ def _told(config: TRMConfig) -> bool:
 
 
 def require_rows(model: object, tokens: Tensor) -> None:
-    """Raise PuzzleError for a puzzle (puzzle, cell) whose id cells name a row that is not there."""
-    if not isinstance(model, Recursive) or not model.config.id_cells:
+    """Raise PuzzleError for a puzzle (puzzle, cell) with an id that the model does not have.
+
+    The id is a row of the puzzle embedding, or, if the task reads ids, the place of a name.
+    """
+    if not isinstance(model, Recursive):
         return
-    ids, rows = ids_in_cells(tokens, model.config.id_cells), puzzle_rows(model)
-    beyond = (ids >= rows).nonzero()
+    if model.config.id_cells:
+        ids, count = ids_in_cells(tokens, model.config.id_cells), puzzle_rows(model)
+        known = "the rows of the model's puzzle embedding"
+    elif model.read_ids is not None and model.puzzle_names is not None:
+        ids, count = model.read_ids(tokens), len(model.puzzle_names)
+        known = "the names in the model's puzzles.json"
+    else:
+        return
+    beyond = (ids >= count).nonzero()
     if len(beyond):
         number = int(beyond[0])
         raise PuzzleError(
-            f"the id of puzzle {number + 1} must lie in 0..{rows - 1}, the rows of the model's "
-            f"puzzle embedding, got {int(ids[number])}; take the model that was trained on this "
-            "puzzle, or an id that it has"
+            f"the id of puzzle {number + 1} must lie in 0..{count - 1}, {known}, got "
+            f"{int(ids[number])}; take the model that was trained on this puzzle, or an id that it "
+            "has"
         )
 
 

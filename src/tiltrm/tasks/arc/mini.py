@@ -8,6 +8,7 @@ a symmetric view tells which view it is. The header of an answer holds token 1.
 Proved by tests/tasks/arc/test_mini.py.
 """
 
+import functools
 from dataclasses import dataclass
 
 import torch
@@ -50,6 +51,12 @@ def turns_of_cells() -> Tensor:
 
 
 TURNED_CELLS = turns_of_cells()
+
+
+@functools.cache
+def _turned_cells_on(device: torch.device) -> Tensor:
+    """The table on a device; a copy in every training step would make the host wait for a GPU."""
+    return TURNED_CELLS.to(device)
 
 
 @dataclass(frozen=True)
@@ -178,7 +185,7 @@ class MiniArc(ColourTask):
         names = torch.arange(TOKENS, device=device).repeat(puzzles, 1)
         first = BLACK + self.keep_black
         names[:, first:VOCABULARY] = first + permutations(puzzles, VOCABULARY - first, generator)
-        return Symmetry(TURNED_CELLS.to(device)[which], names)
+        return Symmetry(_turned_cells_on(device)[which], names)
 
     def _symmetry_of(self, own: Augmentation) -> Symmetry:
         names = torch.arange(TOKENS)
