@@ -14,12 +14,12 @@ import time
 from collections.abc import Callable, Mapping
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import torch
 from torch import Tensor
 
 from benchmarks.accuracy import accuracy
-from benchmarks.cpu_int8 import with_int8
 from tiltrm.cpu_precision import avoid_illegal_instructions
 from tiltrm.explore.batching import one_thread_each, workers
 from tiltrm.explore.cloud import Clock, initial_cloud, make_problem
@@ -106,13 +106,16 @@ def compare(model: TRM, batch: int, rounds: int, threads: int) -> tuple[float, f
 
 def precisions(name: str) -> dict[str, Model]:
     """The model in every precision, whole and compact."""
-    made = {}
-    for compact in (False, True):
-        suffix = ", compact" * compact
-        made["float32" + suffix] = load(name, compact=compact)
-        made["bfloat16" + suffix] = load(name, compact=compact, dtype=torch.bfloat16)
-        made["int8" + suffix] = with_int8(load(name, compact=compact, dtype=torch.bfloat16))
-    return made
+    kinds: dict[str, dict[str, Any]] = {
+        "float32": {},
+        "bfloat16": {"dtype": torch.bfloat16},
+        "int8": {"dtype": torch.bfloat16, "int8": True},
+    }
+    return {
+        kind + ", compact" * compact: load(name, compact=compact, **options)
+        for compact in (False, True)
+        for kind, options in kinds.items()
+    }
 
 
 def print_precisions(arguments: argparse.Namespace) -> None:

@@ -1,8 +1,9 @@
-"""Whether a CPU computes in bfloat16: a child process tries it once, and the result is kept.
+"""Whether a CPU computes in bfloat16 or int8: child processes try each once; the result is kept.
 
-Products in bfloat16 are faster than in float32 where the CPU has instructions for them. Some
-virtual machines report instructions that end a program which uses them, hence the child process.
-`python -m tiltrm.cpu_precision` prints what it measures. Proved by tests/test_cpu_precision.py.
+Products in bfloat16 and int8 are faster than in float32 where the CPU has instructions for them.
+Some virtual machines report instructions that end a program which uses them, hence a child process
+for each. `python -m tiltrm.cpu_precision` prints the measurement. Proved by
+tests/test_cpu_precision.py.
 """
 
 import hashlib
@@ -11,54 +12,109 @@ import os
 import subprocess
 import sys
 import time
-from dataclasses import asdict, dataclass
+from copy import deepcopy
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
+from typing import Any, NamedTuple
 
 import torch
 
 from tiltrm.errors import DataError, DeviceError
 from tiltrm.folders import write_whole
 
-AUTO, FLOAT32, BFLOAT16, FP8 = "auto", "float32", "bfloat16", "fp8"
-CHOICES = (AUTO, FLOAT32, BFLOAT16, FP8)
-INSTRUCTIONS = {"avx512_bf16", "amx_bf16", "avx_ne_convert", "bf16"}  # flags of x86 and ARM
+AUTO, FLOAT32, BFLOAT16, INT8, FP8 = "auto", "float32", "bfloat16", "int8", "fp8"
+PRECISIONS = (FLOAT32, BFLOAT16, INT8, FP8)
+INSTRUCTIONS = {  # flags of x86 and ARM
+    BFLOAT16: {"avx512_bf16", "amx_bf16", "avx_ne_convert", "bf16"},
+    INT8: {"avx512_vnni", "i8mm"},
+}
 CPU_INFO = Path("/proc/cpuinfo")
-LONGEST = 60  # seconds for the child process
-FASTER = 1.2  # times as fast as float32, so that it is worth another rounding
+LONGEST = 60  # seconds for a child process
+FASTER = 1.2  # times as fast as the next finer precision, so that it is worth its rounding
 LARGEST_ERROR = 0.05  # of an outer step, relative to float32
 BATCHES, TRIALS = (1, 8), 5
+COMPACT = 1.5  # expansion of a model with 512 hidden units: the bundled ones have about as many
+
+
+class Precision(NamedTuple):
+    """The arguments of `tiltrm.load` that a choice of precision stands for."""
+
+    dtype: torch.dtype | None = None  # None: the device's usual one
+    compact: bool = True
+    int8: bool = False
+    fp8: bool = False
 
 
 @dataclass(frozen=True)
-class Measurement:
-    """bfloat16 against float32 on this machine; `speedup` 0: it does not run."""
+class Comparison:
+    """One precision against float32 on this machine; `speedup` 0: it does not run."""
 
     speedup: float = 0.0  # the smallest over the batches
     error: float = 0.0  # of the answer after an outer step, relative
 
     @property
     def is_better(self) -> bool:
-        """Whether to compute in bfloat16."""
+        """Whether to prefer it to float32."""
         return self.speedup >= FASTER and self.error <= LARGEST_ERROR
 
 
-def choose(name: str, device: torch.device, *, measure_now: bool = False) -> torch.dtype | None:
-    """The dtype for `tiltrm.load`; None: the device's usual one.
+@dataclass(frozen=True)
+class Measurement:
+    """Every precision of this machine against float32."""
 
-    On a CPU, "auto" is bfloat16 where it was measured as better, and float32 on any doubt.
-    With `measure_now` it is measured where nothing is known yet. "fp8" keeps the usual dtype of a
-    GPU: `tiltrm.load` takes it as an argument of its own.
+    bfloat16: Comparison = Comparison()
+    int8: Comparison = Comparison()  # channel mixing; the rest is in `dtype`
+
+    @property
+    def dtype(self) -> torch.dtype:
+        """The faster of bfloat16 and float32."""
+        return torch.bfloat16 if self.bfloat16.is_better else torch.float32
+
+    @property
+    def best(self) -> str:
+        """The precision to compute in; float32 on any doubt."""
+        finer = self.bfloat16.speedup if self.bfloat16.is_better else 1.0
+        if self.int8.is_better and self.int8.speedup >= FASTER * finer:
+            return INT8
+        return BFLOAT16 if self.bfloat16.is_better else FLOAT32
+
+
+def choose(name: str, device: torch.device, *, measure_now: bool = False) -> Precision:
+    """The arguments for `tiltrm.load`.
+
+    On a CPU, "auto" is the precision that was measured as best, and float32 on any doubt; "int8"
+    takes bfloat16 for the rest of the network where that was measured as better. With
+    `measure_now` it is measured where nothing is known yet. float32 by name has every hidden unit.
     """
     if name == FP8 and device.type != "cuda":
         raise DeviceError(f"fp8 needs a GPU of Hopper's kind or newer, got {device}; use auto")
-    if device.type != "cpu" or name == FLOAT32:
-        return torch.float32 if name == FLOAT32 else None
-    if name == AUTO:
-        known = remembered() or (measure() if measure_now and may_measure() else None)
-        if known is None or not known.is_better:
-            return None
+    if name == INT8 and device.type != "cpu":
+        raise DeviceError(f"int8 computes on a CPU, got {device}; use auto, or fp8 on a GPU")
+    if name == FLOAT32:
+        return Precision(torch.float32, compact=False)
+    if device.type != "cpu":
+        return Precision(fp8=name == FP8)
+    known = Measurement()
+    if name != BFLOAT16:
+        known = remembered() or (measure() if measure_now and may_measure() else known)
+    chosen = known.best if name == AUTO else name
+    if chosen == FLOAT32:
+        return Precision()
     avoid_illegal_instructions()
-    return torch.bfloat16
+    if chosen == BFLOAT16:
+        return Precision(torch.bfloat16)
+    return Precision(known.dtype, int8=True)
+
+
+def load_options(name: str | None, device: torch.device) -> dict[str, Any]:
+    """The arguments for `tiltrm.load` as a mapping; none for None, the device's usual precision."""
+    return {} if name is None else choose(name, device)._asdict()
+
+
+def choose_for(method: str, name: str, device: torch.device) -> Precision:
+    """As `choose`; deterministic solving gives the model's own answer, with every hidden unit."""
+    found = choose(name, device)
+    return found._replace(compact=False) if method == "deterministic" else found
 
 
 def avoid_illegal_instructions() -> None:
@@ -70,8 +126,8 @@ def avoid_illegal_instructions() -> None:
 
 
 def may_measure() -> bool:
-    """Whether this CPU reports bfloat16, nothing is known of it yet, and the result can be kept."""
-    if not INSTRUCTIONS & set(_cpu_line("flags", "Features").split()) or remembered() is not None:
+    """Whether this CPU reports bfloat16 or int8, is not known yet, and the result can be kept."""
+    if not any(map(_is_reported, INSTRUCTIONS)) or remembered() is not None:
         return False
     try:
         _file().parent.mkdir(parents=True, exist_ok=True)
@@ -81,21 +137,18 @@ def may_measure() -> bool:
 
 
 def remembered() -> Measurement | None:
-    """What was measured with this CPU and this torch; None if nothing was."""
+    """The measurement with this CPU and this torch; None if there is none."""
     try:
-        return Measurement(**json.loads(_file().read_text("utf-8"))[_machine()])
+        kept = json.loads(_file().read_text("utf-8"))[_machine()]
+        return Measurement(**{name: _comparison(kept[name]) for name in INSTRUCTIONS})
     except (OSError, ValueError, KeyError, TypeError):
         return None
 
 
 def measure() -> Measurement:
-    """Measure in a child process, and keep the result; a child that dies means float32."""
-    command = [sys.executable, "-m", "tiltrm.cpu_precision"]
-    try:
-        done = subprocess.run(command, capture_output=True, text=True, timeout=LONGEST, check=True)
-        found = Measurement(**json.loads(done.stdout))
-    except (OSError, subprocess.SubprocessError, ValueError, TypeError):
-        found = Measurement()
+    """Measure in child processes, and keep the result; one that dies loses its own part only."""
+    found = Measurement(bfloat16=_in_child(BFLOAT16, torch.bfloat16))
+    found = replace(found, int8=_in_child(INT8, found.dtype))
     remember(found)
     return found
 
@@ -109,34 +162,59 @@ def remember(found: Measurement) -> None:
         return  # it is measured again another time
 
 
-def compare() -> Measurement:
+def compare(*, dtype: torch.dtype, int8: bool) -> Comparison:
     """Measure in this process: an outer step of a Sudoku model, one thread."""
-    from tiltrm.model.trm import TRM, TRMConfig  # here: callers that only choose need no model
+    from tiltrm.model.int8 import with_int8  # here: callers that only choose need no model
+    from tiltrm.model.trm import TRM, TRMConfig
 
     avoid_illegal_instructions()
     torch.set_num_threads(1)
     torch.manual_seed(0)
-    models = {}
-    for dtype in (torch.float32, torch.bfloat16):
-        torch.manual_seed(0)
-        models[dtype] = TRM(TRMConfig(inner_steps=2)).eval().requires_grad_(False).to(dtype)
-    speedups, error = [], 0.0
+    exact = TRM(TRMConfig(expansion=COMPACT, inner_steps=2)).eval().requires_grad_(False)
+    rounded = deepcopy(exact).to(dtype)
+    models = {"exact": exact, "rounded": with_int8(rounded) if int8 else rounded}
+    speedups, errors = [], []
     with torch.inference_mode():
         for batch in BATCHES:
             tokens = torch.randint(1, 11, (batch, 81))
-            best: dict[torch.dtype, float] = {}
-            answers: dict[torch.dtype, torch.Tensor] = {}
+            best: dict[str, float] = {}
+            answers: dict[str, torch.Tensor] = {}
             for trial in range(TRIALS + 1):  # the first warms up
-                for dtype, model in models.items():
+                for name, model in models.items():
                     inputs = model.embed(tokens)
                     begun = time.perf_counter()
-                    answers[dtype] = model.step(inputs, model.start(inputs)).answer.float()
+                    answers[name] = model.step(inputs, model.start(inputs)).answer.float()
                     took = time.perf_counter() - begun
-                    best[dtype] = min(best.get(dtype, took), took) if trial else took
-            exact, rounded = answers[torch.float32], answers[torch.bfloat16]
-            speedups.append(best[torch.float32] / best[torch.bfloat16])
-            error = max(error, float((rounded - exact).norm() / exact.norm()))
-    return Measurement(min(speedups), error)
+                    best[name] = min(best.get(name, took), took) if trial else took
+            truth = answers["exact"]
+            speedups.append(best["exact"] / best["rounded"])
+            errors.append((answers["rounded"] - truth).norm() / truth.norm())
+    return Comparison(min(speedups), float(torch.stack(errors).amax()))  # NaN if one is
+
+
+def _in_child(name: str, dtype: torch.dtype) -> Comparison:
+    """`compare` in a child process; one that dies, or prints anything else, means float32."""
+    if not _is_reported(name):
+        return Comparison()
+    command = [sys.executable, "-m", "tiltrm.cpu_precision", name, str(dtype).split(".")[-1]]
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, timeout=LONGEST, check=True)
+        return _comparison(json.loads(done.stdout))
+    except (OSError, subprocess.SubprocessError, ValueError, TypeError):
+        return Comparison()
+
+
+def _comparison(values: dict[str, object]) -> Comparison:
+    """The record of a JSON object; ValueError or TypeError if it is none."""
+    found = Comparison(**values)  # type: ignore[arg-type]
+    if not all(isinstance(value, float) for value in asdict(found).values()):
+        raise ValueError(f"expected numbers, got {values}")
+    return found
+
+
+def _is_reported(name: str) -> bool:
+    """Whether the CPU reports an instruction for products in this precision."""
+    return not INSTRUCTIONS[name].isdisjoint(_cpu_line("flags", "Features").split())
 
 
 def _file() -> Path:
@@ -161,5 +239,16 @@ def _cpu_line(*names: str) -> str:
     return next((value.strip() for name, _, value in found if name.strip() in names), "")
 
 
+def _main(arguments: list[str]) -> None:
+    """Print one comparison, made in this process; without arguments all, measured and kept."""
+    if arguments:
+        name, dtype = arguments
+        found = asdict(compare(dtype=getattr(torch, dtype), int8=name == INT8))
+    else:
+        measured = measure()
+        found = {**asdict(measured), "best": measured.best}
+    print(json.dumps(found))
+
+
 if __name__ == "__main__":
-    print(json.dumps(asdict(compare())))
+    _main(sys.argv[1:])

@@ -27,6 +27,7 @@ def load(
     config: str | os.PathLike[str] | Mapping[str, object] | None = None,
     device: str | torch.device = "cpu", dtype: torch.dtype | None = None, fuse: bool | None = None,
     puzzle_id: int | None = None, compact: bool = False, fp8: bool = False,
+    int8: bool = False,
 ) -> Model:  # fmt: skip
     """A frozen model: a bundled name, a native folder, or a peer's checkpoint.
 
@@ -45,8 +46,11 @@ def load(
         compact: Leave out hidden units that contribute nothing (`tiltrm.model.compact`): fewer
             operations, outputs equal to 1e-3. Such a model cannot be saved.
         fp8: Matrix products of the fused kernels in 8-bit floating point (e4m3), for inference.
+        int8: On a CPU, channel mixing in integers of 8 bits, the rest in `dtype`, for inference
+            (`tiltrm.model.int8`). Such a model cannot be saved.
 
-    Proved by tests/model/test_native.py, tests/model/test_importers.py and
+    Proved by tests/model/test_native.py, tests/model/test_importers.py,
+    tests/model/test_int8.py and
     tests/kernels/test_fuse.py::test_load_fuses_where_the_kernels_run.
     """
     where = _device(device)
@@ -55,6 +59,8 @@ def load(
     held = dtype or (torch.bfloat16 if where.type == "cuda" else torch.float32)
     if not held.is_floating_point:
         raise SettingsError(f"dtype must be a floating-point one, got {held}; try torch.float32")
+    if int8:
+        _check_int8(where, fp8=fp8, fuse=fuse)
     path = _locate(source)
     if path.is_dir() or is_native_file(path):
         if config is not None:
@@ -64,27 +70,41 @@ def load(
             )
         folder = path if path.is_dir() else path.parent
         model = load_folder(folder, where, held, puzzle_id)
-        return _prepared(model, where, fuse, compact=compact, fp8=fp8)
+        return _prepared(model, where, fuse, compact=compact, fp8=fp8, int8=int8)
     from tiltrm.model.importers import import_checkpoint  # here: native models do not need it
 
     given = config if config is None or isinstance(config, Mapping) else Path(config)
     model = import_checkpoint(path, given, where, held, puzzle_id)
-    return _prepared(model, where, fuse, compact=compact, fp8=fp8)
+    return _prepared(model, where, fuse, compact=compact, fp8=fp8, int8=int8)
 
 
 def _prepared(
-    model: Model, device: torch.device, fuse: bool | None, *, compact: bool, fp8: bool
+    model: Model, device: torch.device, fuse: bool | None, *, compact: bool, fp8: bool, int8: bool
 ) -> Model:
     """The model as `load` was asked for it: without idle units, fused, in 8-bit products."""
     if compact:
         from tiltrm.model.compact import compact as leave_out_idle_units
 
         model = leave_out_idle_units(model)
+    if int8:
+        from tiltrm.model.int8 import with_int8
+
+        return with_int8(model)
     if not fp8:
         return _fused(model, device, fuse)
     from tiltrm.kernels.eight_bit import quantise  # here, as in `_fused`
 
     return quantise(model)
+
+
+def _check_int8(device: torch.device, *, fp8: bool, fuse: bool | None) -> None:
+    if device.type != "cpu":
+        raise DeviceError(
+            f"int8=True computes on a CPU, got {device}; leave int8 out, or use fp8=True on a GPU"
+        )
+    if fp8 or fuse:
+        got = "fp8=True" if fp8 else "fuse=True"
+        raise SettingsError(f"int8=True computes on a CPU, got {got} for a GPU; leave one out")
 
 
 def _fused(model: Model, device: torch.device, wanted: bool | None) -> Model:

@@ -30,6 +30,7 @@ from tiltrm.folders import write_whole
 from tiltrm.model.build import CONFIGS, Model, assemble, is_plain, kind_of, sizes
 from tiltrm.model.compact import is_compact
 from tiltrm.model.describe import describe
+from tiltrm.model.int8 import is_int8
 from tiltrm.model.puzzle_names import NAMES, names_text, read_names
 from tiltrm.model.puzzle_rows import puzzle_rows, with_puzzle
 from tiltrm.model.trm import TRMConfig
@@ -75,6 +76,10 @@ def save(
         raise CheckpointError(
             "expected a model with all its hidden units, got one without the idle ones; "
             "load it without compact=True"
+        )
+    if is_int8(model):
+        raise CheckpointError(
+            "expected a model without int8 products, got one with them; load it without int8=True"
         )
     try:
         known = copy(model)  # shallow: the weights are shared

@@ -155,6 +155,7 @@ class Recursive(nn.Module):
     calibration: Mapping[str, Any] | None = None
     tuned: Mapping[str, Any] | None = None
     tidy_answers: Callable[[Tensor], Tensor] | None = None
+    read_ids: Callable[[Tensor], Tensor] | None = None  # (..., cell) -> (...), the task's
 
     def __init__(self, config: TRMConfig, halt_outputs: int = 1) -> None:
         super().__init__()
