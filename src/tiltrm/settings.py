@@ -173,8 +173,9 @@ TABLE: dict[str, Setting] = {
         ),
         Setting(
             "shortest_visited", bool, False,
-            "mazes: stop at valid paths only, look at the maze under symmetries, and answer with "
-            "the shortest valid path visited", ("adaptive",),
+            "mazes: look at the maze under symmetries, stop when enough of them agree on the "
+            "length of a valid path, and answer with the shortest visited (the default there)",
+            ("adaptive",),
         ),
         Setting(
             "halt_above", float, None,

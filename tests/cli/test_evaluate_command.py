@@ -85,6 +85,23 @@ def test_two_plans_side_by_side(tiltrm: Any, folder: str, data: dict[str, Path])
     assert (code, titles) == (0, ["adaptive, not turned, 2 steps", "adaptive, 1x2 2x1@0.6"])
 
 
+def test_precisions_are_compared_and_stored_apart(
+    tiltrm: Any, folder: str, data: dict[str, Path], tmp_path: Path
+) -> None:
+    words = ("evaluate", "--model", folder, "--data", data["test"], "--store", tmp_path,
+             "--set", "outer_steps=3", "--method", "deterministic")  # fmt: skip
+    code, out, _ = tiltrm(*words, "deterministic:precision=int8")
+    assert code == 0
+    assert "deterministic, outer_steps 3, precision int8" in out
+    shards = len(list(tmp_path.rglob("*.parquet")))
+    assert tiltrm(*words)[0] == 0
+    assert len(list(tmp_path.rglob("*.parquet"))) == shards  # the exact ones are there
+    assert "precision int8" in tiltrm(*words, "--precision", "int8")[1]
+    assert len(list(tmp_path.rglob("*.parquet"))) == shards
+    code, _, err = tiltrm(*words, "--precision", "fp8")
+    assert (code, "fp8 needs a GPU" in err) == (2, True)
+
+
 def test_a_store_is_gone_on_with(
     tiltrm: Any, folder: str, data: dict[str, Path], tmp_path: Path
 ) -> None:

@@ -1,7 +1,7 @@
 """The flags' module repeats a few constants, because it must not import torch: they agree."""
 
 from tiltrm.cli import flags
-from tiltrm.cpu_precision import CHOICES
+from tiltrm.cpu_precision import PRECISIONS
 from tiltrm.diagnose import SMALL
 from tiltrm.evaluate.options import NAMES
 from tiltrm.solving.methods import FIXED
@@ -19,6 +19,6 @@ def test_constants_are_those_of_the_modules_that_use_them() -> None:
         flags.DIAGNOSIS_STEPS,
     )
     assert flags.THRESHOLD_STEPS == STEPS
-    assert flags.CPU_PRECISIONS == CHOICES
+    assert flags.PRECISIONS == PRECISIONS
     usual = FitSettings(Sampling(flags.GUIDE_PARTICLES, flags.GUIDE_STEPS, (0.3,)), puzzles=1)
     assert usual.held_out == flags.GUIDE_HELD_OUT

@@ -3,6 +3,7 @@
 import gzip
 import io
 import json
+import os
 import re
 import shutil
 import sys
@@ -16,7 +17,9 @@ import torch
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
+from tiltrm import cpu_precision
 from tiltrm.cli import main, solve_command
+from tiltrm.cpu_precision import Comparison, Measurement
 from tiltrm.errors import SettingsError
 from tiltrm.explore.plan import Adaptive, parse_stages
 from tiltrm.model import load
@@ -58,6 +61,27 @@ def test_json_keeps_the_order_with_a_bad_puzzle_in_the_middle(
     assert [record["error"] is None for record in found] == [True, True, False, True]
     assert all(tuple(record) == KEYS for record in found)
     assert all(len(record["entropy"]) == 16 for record in found if record["error"] is None)
+
+
+@pytest.mark.parametrize(
+    ("precision", "method", "compact"),
+    [("auto", "guided", True), ("float32", "guided", False), ("auto", "deterministic", False)],
+)
+def test_idle_units_are_left_out_unless_the_model_itself_is_asked_for(
+    stubborn: Any, tiltrm: Any, monkeypatch: pytest.MonkeyPatch, precision: str, method: str, *,
+    compact: bool,
+) -> None:  # fmt: skip
+    """AI Escargot: the model alone fails, and succeeds without units that contribute nothing."""
+    asked: dict[str, Any] = {}
+
+    def loaded(_: str, **given: Any) -> Any:
+        asked.update(given)
+        return stubborn(TASK.encode(ANSWER))
+
+    monkeypatch.setattr(solve_command, "load", loaded)
+    quick = ("--method", method, "--outer-steps", "1")
+    assert tiltrm("solve", PUZZLE, "--precision", precision, *quick)[0] == 0
+    assert asked["compact"] is compact
 
 
 def test_batches_do_not_show(tiltrm: Any, folder: str, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -150,6 +174,37 @@ def test_the_flags_arrive(tiltrm: Any, folder: str, monkeypatch: pytest.MonkeyPa
         "method": "adaptive", "particles": 3, "noise": 0.1, "beta": 0.2, "resample_below": 0.4,
         "outer_steps": 5, "guide": "residual", "seed": 7, "rules": True, "abstain": 0.6,
     }  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("precision", "expected"),
+    [
+        ("auto", {"dtype": None, "compact": True, "int8": False, "fp8": False}),
+        ("float32", {"dtype": torch.float32, "compact": False, "int8": False, "fp8": False}),
+        ("bfloat16", {"dtype": torch.bfloat16, "compact": True, "int8": False, "fp8": False}),
+        ("int8", {"dtype": torch.float32, "compact": True, "int8": True, "fp8": False}),
+    ],
+)
+def test_the_model_is_loaded_in_the_precision_that_was_asked_for(
+    tiltrm: Any, solver: Any, monkeypatch: pytest.MonkeyPatch, precision: str, expected: Any
+) -> None:
+    """auto is float32 here: the measurement of tests/conftest.py says so."""
+    seen: dict[str, Any] = {}
+    monkeypatch.setenv("ONEDNN_MAX_CPU_ISA", os.environ.get("ONEDNN_MAX_CPU_ISA", "DEFAULT"))
+    monkeypatch.setattr(solve_command, "load", lambda *_, **given: seen.update(given) or solver)
+    assert tiltrm("solve", PUZZLE, "--precision", precision)[0] == 0
+    assert {name: seen[name] for name in expected} == expected
+
+
+def test_after_the_answer_a_person_is_told_the_measured_precision(
+    solver: Any, terminal: Any, monkeypatch: pytest.MonkeyPatch, no_progress: None
+) -> None:
+    found = Measurement(int8=Comparison(2.0, 0.04))
+    monkeypatch.setattr(cpu_precision, "may_measure", lambda: True)
+    monkeypatch.setattr(cpu_precision, "measure", lambda: found)
+    with redirect_stderr(terminal):
+        assert main(["solve", PUZZLE]) == 0
+    assert "from now on it computes in int8; --precision" in terminal.getvalue()
 
 
 @pytest.mark.parametrize(

@@ -12,6 +12,7 @@ from tests.train import toys
 from tiltrm.cli import tune_command
 from tiltrm.explore.plan import Adaptive, parse_stages
 from tiltrm.model import load, save
+from tiltrm.model.int8 import is_int8
 from tiltrm.model.native import CALIBRATION, TUNED, write_beside
 from tiltrm.model.trm import TRM
 from tiltrm.solving import build_search
@@ -64,6 +65,17 @@ def test_the_result_is_stored_said_and_used(
     assert rows[0]["settings"]["stages"] == [[1, 3, False], [2, 2, False], [2, 2, False]]
     assert rows[0]["settings"]["halt_above"] == 1.5
     assert rows[1]["settings"]["stages"] == [[1, 2, False]]
+
+
+@pytest.mark.parametrize("precision", [None, "int8"])
+def test_the_precision_is_that_of_the_tuned_runs(
+    tiltrm: Any, folder: Path, data: Path, monkeypatch: pytest.MonkeyPatch, precision: str | None
+) -> None:
+    asked: list[Any] = []
+    monkeypatch.setattr(Tuner, "run", lambda self: asked.append(self.model) or tuning())
+    words = ("tune", "--model", folder, "--data", data, "--evaluations", 200_000, "--dry-run")
+    assert tiltrm(*words, *(("--precision", precision) if precision else ()))[0] == 0
+    assert [is_int8(model) for model in asked] == [precision == "int8"]
 
 
 def test_a_plan_that_is_not_kept_is_not_stored(

@@ -125,7 +125,7 @@ def test_turned_is_named_only_where_it_is_true() -> None:
     assert turned == {**plain, "turned": True}
     assert complete("adaptive", turned, "sudoku") == turned
     assert "turned" not in complete("adaptive", {"resample_below": 0.3}, "sudoku")
-    assert "turned" not in complete("adaptive", {}, "maze")
+    assert "turned" not in complete("adaptive", {"stages": [[1, 24], [16, 24]]}, "maze")
     for wrong in ({"turned": 1}, {"turned": True, "resample_below": 0.3}):
         with pytest.raises(SettingsError, match=r"turned|symmetric_views"):
             complete("adaptive", wrong, "sudoku")

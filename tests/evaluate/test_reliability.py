@@ -1,14 +1,23 @@
 """Reliability: bins by hand, shards against what `solve` states, promised risks."""
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 
-from tiltrm.evaluate.reliability import Reliability, reliability_of, reliability_table
+from tiltrm.evaluate.reliability import (
+    Reliability,
+    reliability_of,
+    reliability_table,
+    stop_features,
+)
 from tiltrm.report.reliability import draw_reliability
 from tiltrm.solving.confidence import Calibration, StopFeatures, fit
+
+from .toys import a_job, a_shard
 
 SETTINGS = {"stages": "1x4"}
 
@@ -60,6 +69,19 @@ def test_promised_risks_are_kept_or_refused_in_words() -> None:
     text = reliability_table([found])
     assert "answered 400 of 400 (100.00%), 40 of them wrong (10.000%" in text
     assert "expected %" in text
+
+
+def test_a_calibration_by_rules_promises_shortest_paths_and_one_by_labels_the_labels() -> None:
+    numbers = {name: np.full(4, 0.9) for name in ("confidence", "halt_probability")}
+    shard = a_shard(
+        a_job("adaptive"), [0, 1, 2, 3], [1, 0, 0, 0], shortest=np.array([1, 1, 0, 0], dtype=bool),
+        valid=np.array([1, 1, 1, 0], dtype=bool), outer_steps=np.ones(4, dtype=int), **numbers,
+    )  # fmt: skip
+    features, right = stop_features([shard], calibrated())
+    assert features.valid.tolist() == [True, True, False, False]
+    assert right.tolist() == [True, False, False, False]
+    by_rules = replace(calibrated(), judge="rules")
+    assert stop_features([shard], by_rules)[1].tolist() == [True, True, False, False]
 
 
 def test_it_can_be_drawn(tmp_path: Path) -> None:

@@ -159,8 +159,10 @@ def test_a_title_says_what_is_not_usual() -> None:
         == "adaptive, 1x20 .. 4x8@0.2 (19 stages, 164 steps)"
     )
     assert named("sudoku4", turned=True) == named("sudoku4") == "adaptive"
-    assert named("maze", turned=True) == "adaptive, turned"
-    assert named("maze", beta=2, halt_above=1) == "adaptive, beta 2.0, halt_above 1.0"
+    assert named("maze", turned=False) == "adaptive, not turned"
+    assert named("maze", beta=2, halt_above=1) == (
+        "adaptive, beta 2.0, halt_above 1.0, shortest_visited False"
+    )
 
 
 def test_another_plan_has_another_title() -> None:

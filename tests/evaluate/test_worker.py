@@ -1,11 +1,18 @@
 """What a worker of a cluster receives, and its errors if that is not enough."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
+import torch
 
 from tiltrm.errors import SettingsError
+from tiltrm.evaluate.options import PRECISION
+from tiltrm.evaluate.target import fingerprint
 from tiltrm.evaluate.worker import Worker, task_sources
+from tiltrm.model import load, save
+from tiltrm.model.int8 import is_int8
+from tiltrm.model.trm import TRM
 from tiltrm.provenance import release
 from tiltrm.tasks import adopt, by_name, registry
 from tiltrm.tasks.registry import TaskSource
@@ -33,6 +40,21 @@ def test_only_tasks_that_this_process_loaded_are_sent(tmp_path: Path) -> None:
 def test_a_worker_registers_the_tasks_it_was_sent() -> None:
     assert Worker("cpu", {}, [TaskSource("tiles.py", "TILES", FILE)]).ready() == release()
     assert by_name("tiles").side == 3
+
+
+def test_a_worker_loads_a_model_once_for_each_precision(
+    toy: TRM, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = save(toy, tmp_path / "toy", dtype=None)
+    files = {path.name: path.read_bytes() for path in folder.iterdir()}
+    job = replace(a_job(task="sudoku4"), weights=fingerprint(load(folder), "sudoku4"), settings=())
+    worker, cpu = Worker("cpu", {}), torch.device("cpu")
+    monkeypatch.setattr(worker, "_fetch", lambda _: files)
+    exact = worker._model(job, cpu)
+    assert worker._model(job, cpu) is exact
+    rounded = worker._model(replace(job, settings=((PRECISION, "int8"),)), cpu)
+    assert [is_int8(model) for model in (exact, rounded)] == [False, True]
+    assert len(worker.models) == 2
 
 
 @pytest.mark.parametrize(

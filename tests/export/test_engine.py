@@ -13,7 +13,7 @@ from tiltrm.export.description import describe
 from tiltrm.model.trm import TRM, TRMConfig
 from tiltrm.solving.confidence import StopFeatures, calibration_of, stated_confidence
 from tiltrm.solving.methods import adaptive_plan
-from tiltrm.tasks import SUDOKU, by_name
+from tiltrm.tasks import SUDOKU, Maze, by_name
 from tiltrm.tasks.pencil import PENCIL
 
 from .engine import compare, needs_node, node, of_library, weights_of
@@ -128,6 +128,31 @@ def test_pencil_puzzles_take_the_librarys_decisions(name: str) -> None:
         compare(run, of_library(model, PENCIL, dict(run)), events)
     assert [events["result"]["decided_by"] for events in found] == ["budget", "halting", "budget"]
     assert found[0]["start"]["type"] == name
+
+
+@pytest.mark.usefixtures("one_thread")
+def test_mazes_take_the_librarys_decisions() -> None:
+    """A model that copies its puzzle finds the path between ends that are side by side."""
+    maze = Maze(4)
+    model = random_model("maze4", cells=16, vocabulary=maze.vocabulary, width=32)
+    for weight in model.network.parameters():
+        weight.mul_(0.01)
+    model.token_head.weight.copy_(model.embedding[: maze.vocabulary])
+    runs: list[dict[str, Any]] = [
+        {"puzzle": puzzle, "method": "adaptive", "seed": 0, **settings}
+        for puzzle, settings in (
+            ("SG   ## # # # # ", {}), ("S  G ## # # # # ", {"outer_steps": 20}),
+            ("S  G ## # # # # ", {"outer_steps": 4, "halt_above": -8.5}),
+        )
+    ]  # fmt: skip
+    known = describe(model, "toy", maze)
+    found = node({"known": known, "weights": weights_of(model), "runs": runs})["runs"]
+    for run, events in zip(runs, found, strict=True):
+        compare(run, of_library(model, maze, dict(run)), events)
+    reasons = [events["result"]["decided_by"] for events in found]
+    assert reasons == ["agreement", "budget", "halting"]
+    own = adaptive_plan(model, maze)
+    assert known["planned"]["shortest_visited"] is own.stopping.shortest_visited is True
 
 
 def calibrated_by(model: TRM) -> dict[str, Any]:

@@ -98,7 +98,8 @@ def test_what_lies_between_the_runs_of_ours_is_in_the_table(
     lines = [dict(zip(data.head, row, strict=True)) for row in data.rows]
     found = [x for x in lines if x["benchmark"] == name and x["method"] == frontier.STOPPED]
     (own,) = (p.row for p in frontier.read_frontier(results, part).points if p.against is None)
-    usual = complete("adaptive", {}, part)
+    stages = {"stages": [[1, 24], [16, 24]]} if part == MAZE else {}  # mazes: by exact match
+    usual = complete("adaptive", stages, part)
     assert dict(own.settings) == usual
     jobs = frontier.jobs(results, part)
     whole = [job for job in jobs if job.method == "adaptive" and job.options == usual]

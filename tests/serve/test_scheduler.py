@@ -243,10 +243,14 @@ def test_a_cloud_is_cut_over_http(toy: TRM) -> None:
     assert found["results"][0]["confidence"] == alone.confidence
 
 
-def test_a_small_request_is_not_behind_the_puzzles_of_a_large_one(toy: TRM) -> None:
+def test_a_small_request_is_not_behind_the_puzzles_of_a_large_one(
+    toy: TRM, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """One turn takes one puzzle here, and 60 puzzles of the large request have had none yet."""
     loaded = load_model("toy", toy, TASK, CPU, 1)
     runner = BatchRunner(CPU, lambda _: None, turn_seconds=1e-6)
+    note = runner.scheduler.note
+    monkeypatch.setattr(runner.scheduler, "note", lambda _: note(1.0))  # turns of the same time
     settings = (("method", "deterministic"), ("outer_steps", 4))
     shared, tokens = shared_search(loaded, None, settings), TASK.encode(PUZZLE)
 

@@ -9,7 +9,7 @@ from tests.diagnose.wells import Wells
 from tiltrm.explore.plan import Adaptive, parse_stages
 from tiltrm.solving import plan_search
 from tiltrm.solving.methods import Stopping
-from tiltrm.solving.plan_search import PRICE, PlanSearch
+from tiltrm.solving.plan_search import PRICE, PlanSearch, within
 from tiltrm.solving.plans import TunedPlan
 from tiltrm.solving.reserve import LARGEST, PARTICLES, Kind, best_kind, with_reserve
 from tiltrm.solving.trajectories import PlanRecording, TrajectoryRecord, play
@@ -130,3 +130,22 @@ def test_a_plan_that_votes_has_no_further_stages(halts: bool, longer: bool) -> N
     assert outcome.right >= 0.7
     assert (found.plan.particle_steps >= usual.particle_steps) == longer
     assert (outcome.voted > 0.5) == (not halts)
+
+
+@pytest.mark.parametrize(
+    ("steps", "stages"),
+    [(1e9, "1x20 2x16*2 4x32"), (211, "1x20 2x16*2"), (83, "1x20 2x16"), (5, "1x20")],
+)
+def test_a_plan_ends_within_the_steps_that_it_may_take(steps: float, stages: str) -> None:
+    """20, then 32, 32 and 128 outer steps of all particles; the first stage always stays."""
+    plan = Adaptive(parse_stages("1x20 2x16*2 4x32"), noise=0.3)
+    assert within(plan, steps).stages == parse_stages(stages)
+
+
+def test_the_reserve_ends_where_a_puzzle_may_cost_no_more() -> None:
+    found = recording({0.3: trajectories(RARE), 0.6: trajectories([0.0] * 5)})
+    free, bounded = (
+        PlanSearch(found, MODEL, rules=False, per_puzzle=most).chosen(START)[0].plan
+        for most in (float("inf"), 3 * 2000.0)
+    )
+    assert bounded.particle_steps <= 2000 < free.particle_steps

@@ -1,23 +1,29 @@
 """Adaptive solving of mazes: valid paths only, and the shortest of all that were visited."""
 
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
 from torch import Tensor
 
+from tiltrm.data import Puzzles
 from tiltrm.errors import SettingsError
 from tiltrm.evaluate.options import complete
+from tiltrm.evaluate.titles import title
 from tiltrm.explore.bank import Bank
 from tiltrm.explore.cloud import Cloud
 from tiltrm.explore.plan import Adaptive, Stage
 from tiltrm.explore.running import run_search
 from tiltrm.explore.search import UNDECIDED, adaptive_search
-from tiltrm.explore.stopping import Decision, by_shortest, if_best_visited
+from tiltrm.explore.stopping import by_shortest
 from tiltrm.model.base import State
+from tiltrm.model.trm import TRM, TRMConfig
 from tiltrm.solving import build_search, solve
 from tiltrm.solving.methods import Stopping, adaptive_plan, path_values, stopping_rules
+from tiltrm.solving.tune import Tuner
+from tiltrm.solving.tune_store import PartStore
 from tiltrm.tasks import Maze
 
 MAZE = Maze(4)
@@ -65,23 +71,23 @@ class Scripted:
         return torch.tensor(self.halts)[self._place(answer)]
 
 
-def run(model: Scripted, steps: int, particles: int = 1) -> Any:
-    own = Stopping(2.0, False, shortest_visited=True)
+def run(model: Scripted, steps: int, particles: int = 2) -> Any:
+    own = Stopping(2.0, False, agree_share=1.0, agree_among=2, shortest_visited=True)
     plan = Adaptive((Stage(particles, steps),), noise=0.0)
     rules = stopping_rules(model, stopping=own)
     search = adaptive_search(model, plan, rules, visited=path_values(MAZE))
     return run_search(search, PUZZLE)
 
 
-def test_a_sure_but_broken_path_does_not_stop_the_search() -> None:
+def test_agreement_on_a_broken_path_does_not_stop_the_search() -> None:
     found = run(Scripted([TORN, TORN, SHORT], [5.0, 5.0, 5.0]), 6)
-    assert found.decided_by == ("halting",)
+    assert found.decided_by == ("agreement",)
     assert int(found.outer_steps[0]) == 3
     assert torch.equal(found.answers[0], SHORT)
 
 
 def test_a_longer_path_than_one_visited_before_does_not_stop_it_either() -> None:
-    found = run(Scripted([SHORT, LONG, LONG], [0.0, 5.0, 5.0]), 3)
+    found = run(Scripted([SHORT, LONG, LONG], [0.0, 5.0, 5.0]), 3, particles=1)
     assert found.decided_by == (UNDECIDED,)
     assert torch.equal(found.answers[0], SHORT)  # left behind, and still the answer
     assert float(found.confidence[0]) == pytest.approx(0.5)  # as sure as it was then
@@ -123,39 +129,68 @@ def test_agreement_on_the_length() -> None:
     assert not by_shortest(0.5, 2)(broken, None).decided.any()  # type: ignore[arg-type]
 
 
-def test_only_the_best_visited_may_stop() -> None:
-    def rule(cloud: Cloud, context: object) -> Decision:
-        count = len(cloud.log_weights)
-        return Decision(torch.ones(count) > 0, torch.ones(count).long(), torch.ones(count))
-
-    cloud = clouds([[-9, -9], [-9, -11], [-1e6 - 1, -1e6 - 1]], [-9, -9, -1e6 - 1])
-    decided = if_best_visited(rule)(cloud, None)  # type: ignore[arg-type]
-    assert decided.decided.tolist() == [True, False, False]
+def test_the_first_of_the_shortest_answers() -> None:
+    """The first particle sees the puzzle unchanged, so it breaks ties as the model does."""
+    score = torch.tensor([[0.0, 1.0, 2.0], [0.0, 1.0, 2.0]])
+    cloud = clouds([[-9.0, -9.0, -9.0], [-11.0, -9.0, -9.0]], [-9.0, -9.0], score)
+    decided = by_shortest(0.5, 2)(cloud, None)  # type: ignore[arg-type]
+    assert decided.particle.tolist() == [0, 1]
 
 
-def test_the_setting(toy: Any) -> None:
+def test_it_is_how_mazes_are_solved(toy: Any) -> None:
     model = Scripted([SHORT], [0.0])
-    found = adaptive_plan(model, MAZE, shortest_visited=True)
+    found = adaptive_plan(model, MAZE)
     assert found.plan.symmetric_views
+    assert found.stopping.shortest_visited
     assert found.settings()["shortest_visited"] is True
-    assert "shortest_visited" not in adaptive_plan(model, MAZE).settings()
-    search = build_search(model, MAZE, shortest_visited=True, outer_steps=3)
-    assert search.visited is not None
-    assert build_search(model, MAZE).visited is None
-    solved = solve(model, PUZZLE, task=MAZE, shortest_visited=True, outer_steps=3)
-    assert torch.equal(solved.answers[0], SHORT)
+    assert found == adaptive_plan(model, MAZE, shortest_visited=True)
+    assert build_search(model, MAZE).visited is not None
+    solved = solve(model, PUZZLE, task=MAZE)
+    assert torch.equal(solved.answers[0], SHORT)  # of the first; turned back, the others' are torn
+    assert solved.decided_by == (UNDECIDED,)
     with pytest.raises(SettingsError, match="for mazes"):
         build_search(toy, "sudoku4", shortest_visited=True)
     with pytest.raises(SettingsError, match="got both"):
         build_search(model, MAZE, shortest_visited=True, rules=True)
 
 
+def test_a_calibration_runs_the_same_search(tmp_path: Path) -> None:
+    torch.manual_seed(0)
+    config = TRMConfig(
+        cells=16, vocabulary=6, width=16, layers=1, heads=2, prefix=1, inner_steps=1, cycles=1
+    )
+    model = TRM(config).eval().requires_grad_(False)
+    drawn = [MAZE.generate(seed, 3) for seed in range(60)]
+    puzzles = Puzzles(MAZE, *(torch.stack(column) for column in zip(*drawn, strict=True)))
+    store = PartStore(tmp_path, "weights", {})
+    found, checked = Tuner(model, puzzles, store, evaluations=100_000).calibrate()
+    assert found.settings == adaptive_plan(model, MAZE).settings()
+    assert found.judge == "rules"  # a label is one of many shortest paths
+    assert checked.puzzles == 60
+
+
+@pytest.mark.parametrize(
+    "other", [{"rules": True}, {"halt_above": 1.0}, {"shortest_visited": False}]
+)
+def test_another_stopping_rule_takes_its_place(other: dict[str, Any]) -> None:
+    model = Scripted([SHORT], [0.0])
+    found = adaptive_plan(model, MAZE, **other)
+    assert not found.stopping.shortest_visited
+    assert "shortest_visited" not in found.settings()
+    assert found.stopping.agree_among == 16
+    assert build_search(model, MAZE, **other).visited is None
+
+
 def test_jobs_of_an_evaluation() -> None:
-    plain = complete("adaptive", {}, "maze")
-    own = complete("adaptive", {"shortest_visited": True}, "maze")
-    assert "shortest_visited" not in plain
-    assert complete("adaptive", {"shortest_visited": False}, "maze") == plain
-    assert own == {**plain, "shortest_visited": True, "turned": True}
+    own = complete("adaptive", {}, "maze")
+    assert own["shortest_visited"] is own["turned"] is True
+    assert complete("adaptive", {"shortest_visited": True}, "maze") == own
     assert complete("adaptive", own, "maze") == own
+    assert title("adaptive", own.items(), "maze") == "adaptive"
+    for other in ({"halt_above": 3.0}, {"shortest_visited": False}, {"stages": [[1, 24]]}):
+        plain = complete("adaptive", other, "maze")
+        assert "shortest_visited" not in plain
+        assert complete("adaptive", plain, "maze") == plain
+        assert "shortest_visited False" in title("adaptive", plain.items(), "maze")
     with pytest.raises(SettingsError, match="shortest_visited"):
         complete("adaptive_rules", {"shortest_visited": True}, "maze")

@@ -19,7 +19,7 @@ from tiltrm.solving import tune_recording
 from tiltrm.solving.methods import Stopping, stopping_rules
 from tiltrm.solving.plan_search import with_usual_end
 from tiltrm.solving.trajectories import PlanRecording, follow_many, play
-from tiltrm.solving.tune import AGREEMENT, LABELS, RULES, Checked, Tuner
+from tiltrm.solving.tune import AGREEMENT, LABELS, RULES, Tuner, is_worth_keeping
 from tiltrm.solving.tune_store import PartStore
 from tiltrm.tasks.base import PAD, TaskDefaults
 
@@ -125,13 +125,22 @@ def test_cells_outside_the_board_do_not_count(tmp_path: Path) -> None:
     assert found.checked.right == found.checked.puzzles
 
 
-def test_a_plan_is_kept_for_more_right_answers_or_for_fewer_evaluations() -> None:
-    """On 600 pencil puzzles a plan of 4,693 evaluations was once kept for equally many right."""
-    task = Checked(600, 572, 923.5)
-    assert Checked(600, 573, 4692.8).is_better_than(task)
-    assert Checked(600, 572, 900.0).is_better_than(task)
-    assert not Checked(600, 572, 4692.8).is_better_than(task)
-    assert not Checked(600, 571, 1.0).is_better_than(task)
+def test_a_dearer_plan_is_kept_only_for_a_gain_beyond_chance() -> None:
+    """On 200 mazes a plan of five times the price was once kept for one more right answer."""
+
+    def plan(wrong: list[int], evaluations: float) -> dict[str, np.ndarray]:
+        right = np.ones(200, bool)
+        right[wrong] = False
+        return {"right": right, "evaluations": np.full(200, evaluations)}
+
+    task = plan([0, 1, 2, 3, 4, 5, 6], 146.7)
+    assert is_worth_keeping(plan([0, 1], 710.7), task)  # 5 won, 0 lost: p = 1/32
+    assert not is_worth_keeping(plan([0, 1, 2], 710.7), task)  # 4 won, 0 lost: p = 1/16
+    assert not is_worth_keeping(plan([0, 1, 9], 710.7), task)  # 5 won, 1 lost
+    assert not is_worth_keeping(task, task)
+    assert is_worth_keeping(plan([0, 1, 2, 3, 4, 5, 6], 100.0), task)
+    assert is_worth_keeping(plan([10, 11, 12, 13, 14, 15, 16], 100.0), task)
+    assert not is_worth_keeping(plan([0, 1, 2, 3, 4, 5, 6, 7], 1.0), task)
 
 
 def test_a_killed_run_continues_and_the_same_seed_chooses_the_same(

@@ -40,7 +40,7 @@ def run(arguments: argparse.Namespace) -> int:
     say_guide_notes("diagnose", names, model)
     puzzles = read(
         arguments.data, task, limit=arguments.puzzles, max_bytes=arguments.max_bytes,
-        skip_sizes=True,
+        skip_sizes=True, names=model.puzzle_names,
     )  # fmt: skip
     if puzzles.skipped:
         print(

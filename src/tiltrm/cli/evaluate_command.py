@@ -14,6 +14,7 @@ from tiltrm.cli.job_forecast import say_if_jobs_are_long
 from tiltrm.cli.methods import method_settings, parse_method, settings_from
 from tiltrm.cli.notes import say_guide_notes
 from tiltrm.cli.progress import Bar
+from tiltrm.cpu_precision import avoid_illegal_instructions
 from tiltrm.data.arc_files import is_arc_file
 from tiltrm.device import choose
 from tiltrm.errors import SettingsError
@@ -29,6 +30,7 @@ from tiltrm.evaluate import (
     summarise,
 )
 from tiltrm.evaluate import run as compute
+from tiltrm.evaluate.options import PRECISION
 from tiltrm.evaluate.reliability import reliabilities, reliability_table
 from tiltrm.evaluate.run import Progress
 from tiltrm.evaluate.store import say
@@ -57,6 +59,7 @@ def run(arguments: argparse.Namespace) -> int:
     if is_arc_file(arguments.data):
         return run_arc_evaluation(arguments)
     arguments.model = arguments.model or SUDOKU.defaults.model
+    avoid_illegal_instructions()
     asked = [parse_method(text) for text in arguments.method or USUALLY_EVALUATED]
     for risk in arguments.risk:
         check_risk(risk)
@@ -171,7 +174,7 @@ def _jobs(
     shared = settings_from(arguments.settings)
     if arguments.by_step:
         shared["by_step"] = True
-    for name in ("seconds", "puzzle_id"):
+    for name in ("seconds", "puzzle_id", PRECISION):
         if getattr(arguments, name) is not None:
             shared[name] = getattr(arguments, name)
     counts = _counts(arguments, target.puzzles)

@@ -40,7 +40,7 @@ def run(arguments: argparse.Namespace) -> int:
     device = choose(arguments.device)
     model = load(arguments.model, config=arguments.config, device=device)
     task = task_of(model, arguments.task)
-    puzzles = read(arguments.data, task, max_bytes=arguments.max_bytes)
+    puzzles = read(arguments.data, task, max_bytes=arguments.max_bytes, names=model.puzzle_names)
     own = exploration_for("guided", task).noise
     noises = arguments.noise or [own * factor for factor in NOISES]
     sampling = Sampling(

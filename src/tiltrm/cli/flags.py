@@ -21,9 +21,9 @@ FOLDS = 5
 DIAGNOSIS_PARTICLES, DIAGNOSIS_STEPS = 6, 9
 THRESHOLD_STEPS = 24
 GUIDE_MINUTES, GUIDE_HELD_OUT, GUIDE_PARTICLES, GUIDE_STEPS = 5.0, 64, 16, 48
-PRECISIONS = ("float32", "float16", "int8")
+EXPORTED = ("float32", "float16", "int8")
 RANKINGS = ("weighted", "votes")
-CPU_PRECISIONS = ("auto", "float32", "bfloat16", "fp8")
+PRECISIONS = ("float32", "bfloat16", "int8", "fp8")
 
 
 def add_solve(parser: argparse.ArgumentParser) -> None:
@@ -152,12 +152,15 @@ def add_tune(parser: argparse.ArgumentParser) -> None:
     add("--task", help=f"{TASKS} (the model's own)")
     add("--puzzles", type=int, metavar="N", help="use at most this many (all)")
     add("--judge", choices=("labels", "rules", "agreement"), help="who says which answers are "
-        "right (labels where the file has them, else rules, else agreement)")  # fmt: skip
+        "right (labels where the file has them and the task is no maze, else rules, else "
+        "agreement)")  # fmt: skip
     add("--rules", action="store_true", help="choose a plan that stops at a valid solution only")
     add("--evaluations", type=int, metavar="E", help="budget: calls of the network, one puzzle and "
         "one particle each")  # fmt: skip
     add("--minutes", type=float, metavar="T", help="budget in minutes, as evaluations at the speed "
         "measured at the start (10)")  # fmt: skip
+    add("--per-puzzle", type=int, metavar="E", help="evaluations that the plan may spend on one "
+        "puzzle; without it, as many as pay")  # fmt: skip
     add("--confidence-only", action="store_true", help="keep the plan, calibrate the confidence on "
         "all puzzles")  # fmt: skip
     add("--threshold-only", action="store_true", help="keep the plan, choose the halt logit that "
@@ -165,6 +168,7 @@ def add_tune(parser: argparse.ArgumentParser) -> None:
     add("--outer-steps", type=int, metavar="N", help="with --threshold-only: outer steps of each "
         f"trajectory ({THRESHOLD_STEPS})")  # fmt: skip
     add("--store", type=Path, metavar="DIR", help="folder for the recordings (M/tune)")
+    _add_coarser_precision(parser)
     add("--dry-run", action="store_true", help="store no result beside the weights")
     add("--picture", type=Path, metavar="FILE", help="draw the frontier (.svg, .png)")
     add("--seed", type=int, default=0, help="seed of the noise (0)")
@@ -235,7 +239,7 @@ def add_site(parser: argparse.ArgumentParser) -> None:
     add("--model", nargs="+", metavar="M", help="bundled names, folders or checkpoints (all that "
         "are bundled)")  # fmt: skip
     add("--task", help="of all these models: sudoku or maze (each its own)")
-    add("--precision", choices=PRECISIONS, default="float16", help="of the weights; computing is "
+    add("--precision", choices=EXPORTED, default="float16", help="of the weights; computing is "
         "float32 (float16)")  # fmt: skip
     add("--runtime", type=Path, metavar="DIR", help="the folder `dist` of the npm package "
         "onnxruntime-web; without it, the package is downloaded once from the npm registry and "
@@ -252,7 +256,7 @@ def add_export(parser: argparse.ArgumentParser) -> None:
     _add_config(parser)
     _add_puzzle_id(parser)
     add("--task", help=f"{TASKS} (the model's own)")
-    add("--precision", nargs="+", choices=PRECISIONS, default=list(PRECISIONS), help="of the "
+    add("--precision", nargs="+", choices=EXPORTED, default=list(EXPORTED), help="of the "
         "weights; computing is float32 (all three)")  # fmt: skip
     add("--json", action="store_true", help="print sizes and differences as one object")
 
@@ -311,9 +315,10 @@ def add_evaluate(parser: argparse.ArgumentParser) -> None:
         help="settings for every method that has them")  # fmt: skip
     add("--seconds", type=float, metavar="T", help="stop after so many seconds of computing a "
         "puzzle, with the best answer so far; results then depend on the machine")  # fmt: skip
+    _add_coarser_precision(parser)
     add("--by-step", action="store_true", help="also print the accuracy after every outer step")
     add("--folds", type=int, metavar="N", help=f"disjoint parts of the puzzles ({FOLDS}, or as "
-        "many as there are puzzles)")  # fmt: skip
+        "many as there are puzzles; 1 for ARC tasks)")  # fmt: skip
     add("--seeds", type=int, default=5, metavar="N", help="number of noise seeds: 0, 1, ... (5)")
     add("--limit", type=int, metavar="N", help="use only the first N puzzles")
     add("--risk", type=float, nargs="+", default=[], metavar="R", help="show what becomes of the "
@@ -342,10 +347,19 @@ def _add_max_bytes(parser: argparse.ArgumentParser) -> None:
 
 def _add_precision(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
-        "--precision", choices=CPU_PRECISIONS, default=CPU_PRECISIONS[0],
-        help="of the network; auto is bfloat16 on a GPU and on a CPU that was measured as faster "
-        "with it, else float32; fp8 (Hopper GPUs) computes products in 8 bits, states in bfloat16",
+        "--precision", choices=("auto", *PRECISIONS), default="auto",
+        help="of the network; auto is bfloat16 on a GPU and, on a CPU, bfloat16 or int8 where that "
+        "was measured as faster, else float32; int8 (CPUs) computes channel mixing in 8 bits; fp8 "
+        "(Hopper GPUs) computes products in 8 bits, states in bfloat16. float32, when asked for, "
+        "computes every hidden unit, as the method deterministic does; otherwise those that "
+        "contribute nothing are left out",
     )  # fmt: skip
+
+
+def _add_coarser_precision(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--precision", choices=PRECISIONS, help="of the network, as in `solve`; "
+                        "without it, float32 on a CPU, bfloat16 on a GPU, and all hidden "
+                        "units")  # fmt: skip
 
 
 def _add_device(parser: argparse.ArgumentParser) -> None:

@@ -34,16 +34,10 @@ def run(arguments: argparse.Namespace) -> int:
         )
     token = _token(arguments.token_file)
     device = choose(arguments.device)
-    dtype = cpu_precision.choose(arguments.precision, device, measure_now=True)
+    precision = cpu_precision.choose(arguments.precision, device, measure_now=True)
     sources = model_sources(arguments)
     models = {
-        name: load(
-            source,
-            device=device,
-            dtype=dtype,
-            puzzle_id=arguments.puzzle_id,
-            fp8=arguments.precision == cpu_precision.FP8,
-        )
+        name: load(source, device=device, puzzle_id=arguments.puzzle_id, **precision._asdict())
         for name, source in sources.items()
     }
     given = {"queue": arguments.queue, "seconds": arguments.timeout}

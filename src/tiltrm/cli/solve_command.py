@@ -101,10 +101,10 @@ def _open(
     if not (arguments.model or bundled or arguments.task):
         bundled = _addressed_model(arguments, file)
     name = arguments.model or bundled or SUDOKU.defaults.model
-    dtype = cpu_precision.choose(arguments.precision, device)
+    precision = cpu_precision.choose_for(arguments.method, arguments.precision, device)
     model = load(
-        name, config=arguments.config, device=device, dtype=dtype, puzzle_id=arguments.puzzle_id,
-        fp8=arguments.precision == cpu_precision.FP8,
+        name, config=arguments.config, device=device, puzzle_id=arguments.puzzle_id,
+        **precision._asdict(),
     )  # fmt: skip
     return model, task_of(model, arguments.task)
 
@@ -145,12 +145,11 @@ def _afterwards(arguments: argparse.Namespace, task: Task, *, wrote: bool) -> No
 
 
 def _measure_cpu() -> None:
-    """Measure once, after the answers, whether the next commands should compute in bfloat16."""
+    """Measure once, after the answers, in which precision the next commands should compute."""
     if sys.stderr.isatty() and cpu_precision.may_measure():
-        print("measuring once whether this CPU is faster in bfloat16 ...", file=sys.stderr)
-        found = cpu_precision.measure()
-        chosen = cpu_precision.BFLOAT16 if found.is_better else cpu_precision.FLOAT32
-        print(f"from now on it computes in {chosen}; --precision says otherwise", file=sys.stderr)
+        print("measuring once whether this CPU is faster in bfloat16 or int8 ...", file=sys.stderr)
+        best = cpu_precision.measure().best
+        print(f"from now on it computes in {best}; --precision says otherwise", file=sys.stderr)
 
 
 def _texts(arguments: argparse.Namespace, task: Task, file: Path | None) -> list[str]:

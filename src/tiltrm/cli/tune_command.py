@@ -2,6 +2,7 @@
 
 import argparse
 import json
+import math
 import tempfile
 from contextlib import nullcontext
 from pathlib import Path
@@ -9,6 +10,7 @@ from pathlib import Path
 from tiltrm.cli.forecast import say_if_long
 from tiltrm.cli.progress import Bar
 from tiltrm.cli.tune_threshold import check_flags, choose_threshold
+from tiltrm.cpu_precision import load_options
 from tiltrm.data import read
 from tiltrm.data.splits import checksum
 from tiltrm.device import choose
@@ -40,12 +42,16 @@ def run(arguments: argparse.Namespace) -> int:
             f"--model must be a folder that import or train wrote, got {arguments.model}; make one "
             "with tiltrm import CKPT --out DIR, or see what would be chosen with --dry-run"
         )
+    device = choose(arguments.device)
     model = load(
-        arguments.model, config=arguments.config, device=choose(arguments.device),
-        puzzle_id=arguments.puzzle_id,
+        arguments.model, config=arguments.config, device=device, puzzle_id=arguments.puzzle_id,
+        **load_options(arguments.precision, device),
     )  # fmt: skip
     task = task_of(model, arguments.task)
-    puzzles = read(arguments.data, task, limit=arguments.puzzles, max_bytes=arguments.max_bytes)
+    puzzles = read(
+        arguments.data, task, limit=arguments.puzzles, max_bytes=arguments.max_bytes,
+        names=model.puzzle_names,
+    )  # fmt: skip
     if arguments.threshold_only:
         return choose_threshold(arguments, model, puzzles, folder)
     about = {
@@ -53,6 +59,7 @@ def run(arguments: argparse.Namespace) -> int:
         "judge": arguments.judge, "rules": arguments.rules, "evaluations": arguments.evaluations,
         "minutes": arguments.minutes, "only": arguments.confidence_only,
         **({"puzzle_id": model.puzzle_id} if model.puzzle_id else {}),
+        **({"precision": arguments.precision} if arguments.precision else {}),
     }  # fmt: skip
     weights = str(read_mapping(folder / CONFIG)["checksum"]) if is_folder else fingerprint(model)
     kept = arguments.store or (None if arguments.dry_run else folder / "tune")
@@ -62,7 +69,8 @@ def run(arguments: argparse.Namespace) -> int:
             tuner = Tuner(
                 model, puzzles, store, seed=arguments.seed, judge=arguments.judge,
                 rules=arguments.rules, evaluations=arguments.evaluations,
-                minutes=arguments.minutes, tick=bar, data=Path(arguments.data).name,
+                minutes=arguments.minutes, per_puzzle=arguments.per_puzzle or math.inf, tick=bar,
+                data=Path(arguments.data).name,
             )  # fmt: skip
             bar.total = tuner.budget
             work = f"{tuner.budget:,} evaluations at most"
@@ -83,10 +91,10 @@ def run(arguments: argparse.Namespace) -> int:
 def _check(arguments: argparse.Namespace) -> None:
     if arguments.evaluations is not None and arguments.minutes is not None:
         raise SettingsError("expected --evaluations or --minutes, got both; leave one out")
-    for name in ("evaluations", "minutes", "puzzles"):
+    for name in ("evaluations", "minutes", "puzzles", "per_puzzle"):
         value = getattr(arguments, name)
         if value is not None and not value > 0:
-            raise SettingsError(f"--{name} must be above 0, got {value}")
+            raise SettingsError(f"--{name.replace('_', '-')} must be above 0, got {value}")
     for name in ("rules", "confidence_only"):
         if getattr(arguments, name) and arguments.judge == "agreement":
             flag = f"--{name.replace('_', '-')}"
@@ -134,7 +142,11 @@ def words(found: Tuning, stored: str) -> str:
         [f"{100 * p.right:.2f}", f"{p.evaluations:,.1f}", f"{p.halt_above:g}", p.stages]
         for p in points
     ]
-    verdict = "kept" if found.kept else "not kept: the task's own plan is no worse there"
+    verdict = (
+        "kept"
+        if found.kept
+        else "not kept: its gain over the task's own plan is not worth its cost"
+    )
     lines = [
         f"frontier on {found.puzzles:,} puzzles, right by {found.judge}:",
         align(table, left=0),

@@ -20,6 +20,7 @@ from tiltrm.explore.inputs import checked_inputs, device_of
 from tiltrm.explore.keys import derive, puzzle_keys
 from tiltrm.explore.search import Progress
 from tiltrm.model.base import RecursiveModel, evaluations_per_step, step
+from tiltrm.solving.tidy import with_tidy_answers
 from tiltrm.tasks.base import Task
 
 SMALL = Exploration(particles=6, outer_steps=9)  # the default settings of a diagnosis
@@ -59,6 +60,7 @@ def diagnose(
     require_whole("rooted", rooted, 0)
     for noise in noises:
         require_number("noise", noise)
+    model = with_tidy_answers(model, task)
     tokens, _, labels = checked_inputs(model, tokens, None, labels)
     guides = dict(guides or {"halting": halting(model)})
     stability = Stability(model, sorted({*noises, settings.noise}), rollouts=ROLLOUTS)

@@ -214,7 +214,7 @@ def _reasons(found: SignalMeans, noise: float, beta: float) -> tuple[str, ...]:
 
 def _why_nothing(found: SignalMeans) -> str:
     if found.valid is None:
-        return "no halt logit was above 0 at any step, and without a task no rule can be checked"
+        return "no halt logit was above 0 at any step, and there are no rules to check answers by"
     if found.valid == 0.0:
         return "no particle of any puzzle ends with an answer that keeps the rules of the task"
     return (

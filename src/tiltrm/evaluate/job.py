@@ -3,7 +3,7 @@
 import hashlib
 import json
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from torch import Tensor
@@ -14,7 +14,7 @@ from tiltrm.records import build_record
 
 # Raise it when the same job gives other results. tests/evaluate/test_run.py compares known ones.
 ALGORITHM = 1
-SOLVE, DIAGNOSE = "solve", "diagnose"
+SOLVE, DIAGNOSE, ARC_TASKS = "solve", "diagnose", "arc"
 NAMES = ("model", "data", "split")  # for people: where things were found, and what they call them
 
 
@@ -22,13 +22,13 @@ NAMES = ("model", "data", "split")  # for people: where things were found, and w
 class Job:
     """One method with one setting, one seed, one fold of one set of puzzles."""
 
-    kind: str  # "solve" or "diagnose"
+    kind: str  # "solve", "diagnose", or "arc": whole ARC tasks, each a puzzle in the sense below
     model: str  # bundled name or folder, as typed
     weights: str  # tiltrm.evaluate.target.fingerprint: the first 16 hex digits of a SHA-256
     task: str  # "sudoku", "maze"
     data: str  # path, as typed
     split: str  # "Test", "val": a label for people
-    checksum: str  # tiltrm.data.splits.checksum of the whole data set
+    checksum: str  # tiltrm.data.splits.checksum of the whole data set, or ArcTarget.checksum
     limit: int | None  # the first so many puzzles
     method: str  # a name in tiltrm.evaluate.peers.METHODS, or "diagnose"
     settings: tuple[tuple[str, Any], ...]  # all of them, sorted by name; JSON values
@@ -52,6 +52,10 @@ class Job:
     def options(self) -> dict[str, Any]:
         """The settings by name."""
         return dict(self.settings)
+
+    def without(self, name: str) -> "Job":
+        """The job without this setting."""
+        return replace(self, settings=tuple(pair for pair in self.settings if pair[0] != name))
 
     def rows(self, count: int) -> Tensor:
         """The fold's places in a data set of `count` puzzles."""

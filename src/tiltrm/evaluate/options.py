@@ -8,6 +8,7 @@ from reprlib import repr
 from typing import Any
 
 from tiltrm import settings as defaults
+from tiltrm.cpu_precision import PRECISIONS
 from tiltrm.diagnose import NOISES, ROOTED, SMALL
 from tiltrm.errors import SettingsError
 from tiltrm.evaluate.job import DIAGNOSE
@@ -24,13 +25,14 @@ from tiltrm.settings import (
     settings_of,
 )
 from tiltrm.solving.methods import FIXED, exploration_for
-from tiltrm.solving.plans import TunedPlan, default_plan, resized_plan
+from tiltrm.solving.plans import TunedPlan, default_plan, resized_plan, usual_stopping
 from tiltrm.tasks.registry import defaults_of
 
 RULES = "adaptive_rules"  # adaptive, stopped at a valid solution only
 PLANNED = (ADAPTIVE, RULES)
 STEERING = ("noise", "beta", "resample_below")  # settings of a plan besides its stages
 TURNED = "turned"  # the stored name of symmetric_views; left out where false
+PRECISION = "precision"  # left out where it is the device's usual one
 ROWS: dict[str, Setting] = {  # settings of jobs that `solve` does not have
     row.name: row
     for row in (
@@ -38,6 +40,7 @@ ROWS: dict[str, Setting] = {  # settings of jobs that `solve` does not have
         Setting("cells", bool, False, "keep the entropy of every cell", tuple(FIXED)),
         Setting(TURNED, bool, False, "symmetric views", PLANNED),
         Setting("rooted", int, ROOTED, "puzzles whose stability is measured", (DIAGNOSE,)),
+        Setting(PRECISION, str, None, "of the network", defaults.EVALUATED, choices=PRECISIONS),
     )
 }
 RECORDS = {name: ROWS[name].default for name in ("by_step", "cells")}  # kept, not done
@@ -96,6 +99,9 @@ def complete(method: str, given: Mapping[str, Any], task: str) -> dict[str, Any]
             steering = {name: found[name] for name in STEERING if name in given}
             own = resized_plan(default_plan(task), steering)
             found = {TURNED: own.symmetric_views, **found, **_plan_settings(own)}
+            if method == ADAPTIVE:  # `rules` is a method of its own here
+                stopping = usual_stopping(task, given)
+                found |= {n: v for n, v in stopping.items() if n != "rules" and n not in given}
         if found.get("shortest_visited") and TURNED not in given:
             found[TURNED] = True  # as `adaptive_plan` does
         return _with_stages(found)
@@ -115,6 +121,8 @@ def settable(method: str, task: str) -> tuple[str, ...]:
     # Only where given: a limit makes results depend on the machine, and most models have one id.
     having = settings_for(ADAPTIVE if method == RULES else method)
     names = (*names, *(name for name in ("seconds", "puzzle_id") if name in having))
+    if method != DIAGNOSE:
+        names = (*names, PRECISION)
     return tuple(
         name
         for name in dict.fromkeys(names)
@@ -209,7 +217,7 @@ def _with_stages(found: dict[str, Any]) -> dict[str, Any]:
     sizes: dict[str, Any] = {n: found[n] for n in ("particles", "outer_steps") if n in found}
     own = resized_plan(plan_of(found), sizes)
     turned = {TURNED: True} if own.symmetric_views else {}
-    others = ("guide", "halt_above", "seconds", "puzzle_id", *STOPPING)
+    others = ("guide", "halt_above", "seconds", "puzzle_id", PRECISION, *STOPPING)
     rest = {name: found[name] for name in others if name in found}
     kept = {name: value for name, value in rest.items() if value != STOPPING.get(name, ())}
     return {**_plan_settings(own), **kept, **turned}

@@ -6,10 +6,10 @@ from typing import Any
 
 from tiltrm.errors import SettingsError
 from tiltrm.evaluate.job import DIAGNOSE, SOLVE, Job
-from tiltrm.evaluate.options import PLANNED, complete, stages_as_lists
+from tiltrm.evaluate.options import PLANNED, TURNED, complete, stages_as_lists
 from tiltrm.evaluate.sizes import SIZES, Size, size_of
 from tiltrm.evaluate.target import EvalTarget
-from tiltrm.explore.plan import Adaptive
+from tiltrm.explore.plan import Adaptive, parse_stages
 from tiltrm.solving.guide_folder import pinned_guide
 from tiltrm.tasks.registry import defaults_of
 
@@ -96,6 +96,10 @@ def frontier(target: EvalTarget, size: str = "full", limit: int | None = None) -
     make = _Maker(target, own, limits, folds=parts)
     task = defaults_of(target.task)
     copies = (4, 8, 16) if task.symmetric_views else (2, 4, 8)
+    own_plan: dict[str, Any] = {}
+    if task.frontier_stages:
+        stages = stages_as_lists(Adaptive(parse_stages(task.frontier_stages)))
+        own_plan = {"stages": stages, TURNED: task.symmetric_views}
     plain = {"stages": stages_as_lists(Adaptive()), "noise": 0.5}  # without symmetric views
     found = _once([
         *_each(make("deterministic", outer_steps=n) for n in (48, 96, 192, 384)),
@@ -105,9 +109,9 @@ def frontier(target: EvalTarget, size: str = "full", limit: int | None = None) -
         *_each(make("ptrm", particles=n, select="majority") for n in (16, 100)),
         *_each(make("halt_first", particles=n) for n in (4, 12, 32)),
         *_each(make("symmetry", copies=n) for n in copies),
-        *_each(make("adaptive", outer_steps=n) for n in task.frontier_steps),
-        *make("adaptive"),
-        *make("adaptive_rules"),
+        *_each(make("adaptive", **own_plan, outer_steps=n) for n in task.frontier_steps),
+        *make("adaptive", **own_plan),
+        *make("adaptive_rules", **own_plan),
         *(make("adaptive", **plain) if task.symmetric_views else []),
     ])  # fmt: skip
     return sorted(found, key=lambda job: job.fold)

@@ -31,6 +31,7 @@ from tiltrm.solving.confidence import (
 )
 from tiltrm.solving.methods import Stopping, search_settings
 from tiltrm.solving.risk import rung_for
+from tiltrm.solving.tune_recording import RULES as BY_RULES
 from tiltrm.statistics import largest_share
 
 EDGES = (0.0, 0.5, 0.8, 0.9, 0.95, 0.98, 0.99, 0.995, 0.999, 1.0)  # of the bins of confidence
@@ -87,18 +88,25 @@ class Reliability(NamedTuple):
         }
 
 
-def stop_features(shards: Sequence[Shard]) -> tuple[StopFeatures, Tensor]:
-    """How every puzzle of these shards stopped, and whether its answer is right."""
+def stop_features(
+    shards: Sequence[Shard], calibration: Calibration | None = None
+) -> tuple[StopFeatures, Tensor]:
+    """How every puzzle of these shards stopped, and whether its answer is right.
+
+    Right is what the calibration promises: an answer that equals the label, or one that keeps the
+    rules if it was fitted by rules. A path that is not the shortest breaks a rule.
+    """
 
     def column(name: str) -> Tensor:
         return torch.from_numpy(np.concatenate([np.array(shard[name]) for shard in shards]))
 
+    by_rules = calibration is not None and calibration.judge == BY_RULES
+    valid = column("valid" if shards[0].columns.get("shortest") is None else "shortest").bool()
     names = [str(name) for shard in shards for name in shard["decided_by"]]
     features = StopFeatures(
-        names, column("confidence"), column("halt_probability"), column("outer_steps"),
-        column("valid").bool(),
+        names, column("confidence"), column("halt_probability"), column("outer_steps"), valid
     )  # fmt: skip
-    return features, column("exact").bool()
+    return features, valid if by_rules else column("exact").bool()
 
 
 def job_settings(job: Job, model: RecursiveModel) -> dict[str, Any] | None:
@@ -126,9 +134,9 @@ def reliabilities(
 def _reliability(
     group: Sequence[Shard], model: RecursiveModel, risks: Sequence[float]
 ) -> Reliability:
-    job = group[0].job
+    job, calibration = group[0].job, calibration_of(model)
     return reliability_of(
-        *stop_features(group), calibration_of(model), job_settings(job, model), risks,
+        *stop_features(group, calibration), calibration, job_settings(job, model), risks,
         split=job.split, title=title(job.method, identity(job)[3], job.task),
     )  # fmt: skip
 

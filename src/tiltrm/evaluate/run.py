@@ -6,12 +6,13 @@ from typing import Any
 
 import torch
 
+from tiltrm.cpu_precision import load_options
 from tiltrm.data import Puzzles
 from tiltrm.diagnose import diagnose
 from tiltrm.errors import CheckpointError
 from tiltrm.evaluate.job import ALGORITHM, DIAGNOSE, Job
 from tiltrm.evaluate.measure import Columns
-from tiltrm.evaluate.options import PLANNED, RULES, plan_of
+from tiltrm.evaluate.options import PLANNED, PRECISION, RULES, plan_of
 from tiltrm.evaluate.peers import Case, evaluate_method
 from tiltrm.evaluate.store import Store
 from tiltrm.evaluate.target import fingerprint, read_for
@@ -111,19 +112,22 @@ class Sources:
 
     def __init__(self, device: torch.device) -> None:
         self.device = device
-        self._models: dict[tuple[str, str], Model] = {}
+        self._models: dict[tuple[str | None, ...], Model] = {}
         self._puzzles: dict[tuple[str, str], Puzzles] = {}
 
     def model(self, job: Job) -> Model:
-        """The job's model; CheckpointError where its weights are not the job's."""
-        name = job.model, job.weights
+        """The job's model in its precision; CheckpointError where its weights are not the job's."""
+        precision = job.options.get(PRECISION)
+        name = job.model, job.weights, precision
         if name not in self._models:
             if fingerprint(load(job.model), job.task) != job.weights:
                 raise CheckpointError(
                     f"{job.model}: expected the weights {job.weights}, got others; give the model "
                     "that the job was made for"
                 )
-            self._models[name] = load(job.model, device=self.device)
+            self._models[name] = load(
+                job.model, device=self.device, **load_options(precision, self.device)
+            )
         return self._models[name]
 
     def puzzles(self, job: Job) -> Puzzles:

@@ -27,8 +27,9 @@ Column = np.ndarray[Any, Any] | None
 Columns = dict[str, Column]
 Given = Tensor | np.ndarray[Any, Any] | Sequence[Any] | None
 KINDS = {  # kind of numpy type and dimensions of the columns that tables read
-    **dict.fromkeys(("puzzle", "evaluations", "outer_steps"), ("i", 1)),
+    **dict.fromkeys(("puzzle", "evaluations", "outer_steps", "inputs"), ("i", 1)),
     **dict.fromkeys(("exact", "oracle", "shortest", "valid"), ("b", 1)),
+    **dict.fromkeys(("pass_2", "pass_1_votes", "pass_2_votes"), ("b", 1)),
     **dict.fromkeys(("confidence", "halt_probability"), ("f", 1)),
     "decided_by": ("O", 1),
     **dict.fromkeys(("exact_by_step", "oracle_by_step", "cell_right", "free"), ("b", 2)),

@@ -33,10 +33,10 @@ def rows_table(rows: Sequence[Row]) -> str:
         heads[6:6] = ["shortest %", "valid %"]
     lines = []
     for row in rows:
-        line = [row.split, row.title, f"{row.puzzles:,}", str(row.runs), _percent(row.exact),
-                _percent(row.oracle), f"{row.evaluations.mean:,.1f}"]  # fmt: skip
+        line = [row.split, row.title, f"{row.puzzles:,}", str(row.runs), percent(row.exact),
+                percent(row.oracle), f"{row.evaluations.mean:,.1f}"]  # fmt: skip
         if mazes:
-            line[6:6] = [_percent(row.shortest), _percent(row.valid)]
+            line[6:6] = [percent(row.shortest), percent(row.valid)]
         lines.append(line)
     return align([heads, *lines], left=2)
 
@@ -54,10 +54,10 @@ def stopping_rules(rows: Sequence[Row]) -> str:
     return "\n".join(lines)
 
 
-def comparisons_table(comparisons: Sequence[Comparison]) -> str:
-    """One line per comparison, in percentage points of accuracy."""
+def comparisons_table(comparisons: Sequence[Comparison], split: str = "split") -> str:
+    """One line per comparison, in percentage points. split: the title of the first column."""
     heads = [
-        "split",
+        split,
         "method",
         "baseline",
         "difference",
@@ -80,7 +80,7 @@ def curves_table(curves: Sequence[Curve]) -> str:
     names = [f"{c.split}, {title(c.method, c.settings, c.task)}" for c in curves]
     steps = max((len(curve.exact) for curve in curves), default=0)
     lines = [
-        [str(n + 1), *(_percent(c.exact[n]) if n < len(c.exact) else "" for c in curves)]
+        [str(n + 1), *(percent(c.exact[n]) if n < len(c.exact) else "" for c in curves)]
         for n in range(steps)
     ]
     return align([["outer step", *names], *lines], left=0)
@@ -100,7 +100,8 @@ def _line(row: Iterable[str], widths: Sequence[int], left: int) -> str:
     return "  ".join(padded).rstrip()
 
 
-def _percent(spread: Spread | None) -> str:
+def percent(spread: Spread | None) -> str:
+    """The mean in percent, with its standard deviation if there is one; '-' for None."""
     if spread is None:
         return "-"
     return f"{100 * spread.mean:.2f}" + (

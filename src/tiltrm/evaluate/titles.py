@@ -5,7 +5,9 @@ from typing import Any
 
 from tiltrm.evaluate.options import PLANNED, RECORDS, STEERING, TURNED, default_settings, plan_of
 from tiltrm.explore.plan import Adaptive, format_stages
+from tiltrm.settings import ADAPTIVE
 from tiltrm.solving import default_plan, resized_plan
+from tiltrm.tasks.registry import defaults_of
 
 LONGEST = 60  # characters of a plan in a title
 
@@ -16,6 +18,9 @@ def title(method: str, settings: Iterable[tuple[str, Any]], task: str) -> str:
     if method in PLANNED:
         said = list(_planned(plan_of(own), default_plan(task)))
         own = {n: value for n, value in own.items() if n not in ("stages", TURNED, *STEERING)}
+    if method == ADAPTIVE:
+        usual = {"shortest_visited": False, **usual, **defaults_of(task).stopping}
+        own.setdefault("shortest_visited", False)
     said += [f"{n} {v}" for n, v in own.items() if n not in RECORDS and v != usual.get(n)]
     return ", ".join((method, *said))
 

@@ -16,6 +16,7 @@ from tiltrm.device import choose
 from tiltrm.errors import SettingsError, TiltrmError
 from tiltrm.evaluate.job import Job
 from tiltrm.evaluate.measure import Columns
+from tiltrm.evaluate.options import PRECISION
 from tiltrm.evaluate.run import Sources, about, check, do
 from tiltrm.model.build import Model
 from tiltrm.model.native import save
@@ -45,7 +46,7 @@ class Worker:
         self, device: str, inputs: Mapping[str, Any], tasks: Sequence[TaskSource] = ()
     ) -> None:
         self.device, self.inputs, self.tasks = device, inputs, tasks
-        self.models: dict[str, Model] = {}
+        self.models: dict[tuple[str, str | None], Model] = {}  # by weights and precision
         self.puzzles: dict[str, Puzzles] = {}
 
     def ready(self) -> str | TiltrmError:
@@ -81,13 +82,14 @@ class Worker:
             ) from error
 
     def _model(self, job: Job, device: torch.device) -> Model:
-        if job.weights not in self.models:
+        own = job.weights, job.options.get(PRECISION)
+        if own not in self.models:
             with tempfile.TemporaryDirectory() as folder:
                 for name, content in self._fetch(job.weights).items():
                     (Path(folder) / name).write_bytes(content)
                 # Loaded and checked as in a single process; the path is not part of a job's key.
-                self.models[job.weights] = Sources(device).model(replace(job, model=folder))
-        return self.models[job.weights]
+                self.models[own] = Sources(device).model(replace(job, model=folder))
+        return self.models[own]
 
     def _puzzles(self, job: Job) -> Puzzles:
         if job.checksum not in self.puzzles:
@@ -107,6 +109,7 @@ def pack_inputs(jobs: list[Job]) -> dict[str, ModelFiles | Puzzles]:
     sources = Sources(torch.device("cpu"))
     found: dict[str, ModelFiles | Puzzles] = {}
     for job in jobs:
+        job = job.without(PRECISION)  # that of the workers' devices; a coarse model has no files
         check(job, sources.model(job))
         if job.weights not in found:
             found[job.weights] = _files(sources.model(job))

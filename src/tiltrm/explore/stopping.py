@@ -78,26 +78,13 @@ def by_rules(is_solved: Callable[[Tensor, Tensor], Tensor]) -> StoppingRule:
     return rule
 
 
-def if_best_visited(rule: StoppingRule) -> StoppingRule:
-    """The rule, for particles whose answer is valid and as good as any that was visited.
-
-    For searches with a bank of paths (`tiltrm.explore.bank.by_path`). A puzzle whose best path was
-    left behind stays undecided until its budget ends, and then gets that path.
-    """
-
-    def applied(cloud: Cloud, context: Context) -> Decision:
-        decision = rule(cloud, context)
-        assert cloud.bank is not None
-        own = cloud.bank.visited.gather(1, decision.particle[:, None])[:, 0]
-        best = (own >= cloud.bank.value) & (own > -BROKEN)
-        return decision._replace(decided=decision.decided & best)
-
-    return applied
-
-
 def by_shortest(share: float, particles: int) -> StoppingRule:
     """Decided once `share` of the living particles, in a cloud of at least `particles`, have found
     a valid path as short as the shortest that was visited. They need not agree on its cells.
+
+    For searches with a bank of paths (`tiltrm.explore.bank.by_path`). The first such particle
+    answers: the first of a plan sees the puzzle unchanged, so that ties between paths are broken as
+    the model breaks them. A puzzle that is never decided gets the best path that was visited.
     """
 
     def rule(cloud: Cloud, context: Context) -> Decision:
@@ -106,7 +93,8 @@ def by_shortest(share: float, particles: int) -> StoppingRule:
         same = alive & (visited >= cloud.bank.value[:, None]) & (visited > -BROKEN)
         agreed = same.sum(-1) / alive.sum(-1).clamp(min=1)
         enough = (agreed >= share) & same.any(-1) & (visited.shape[1] >= particles)
-        return Decision(enough, first_best(cloud.score, same), agreed)
+        first = first_best(torch.zeros_like(visited), same)
+        return Decision(enough, first, agreed)
 
     return rule
 

@@ -22,6 +22,8 @@ from tiltrm.tasks import Symmetry, Task
 
 VIEWS = 32  # symmetric views written down for each stage, so the largest cloud that has views
 BASELINE = (Stage(1, 48),)  # the deterministic run beside others, as in tiltrm.serve.frames
+THRESHOLDS = ("halt_above", "settled", "agree_share", "agree_among")
+PLANNED = ("halt_above", "agree_share", "agree_among", "rules", "shortest_visited")
 FIXED_SETTINGS = (
     "particles", "noise", "beta", "resample_below", "outer_steps", "placement", "resampler",
     "trigger", "potential", "score_every", "select",
@@ -58,8 +60,8 @@ def describe(
         "unknown_plan": _plan(Adaptive()),
         "baseline": _stages(BASELINE),
         "methods": {method: _fixed(method, task) for method in METHODS if method in FIXED},
-        "stopping": _stopping(Stopping.of(model)),
-        "planned": {"halt_above": found.stopping.halt_above, "rules": found.stopping.rules},
+        "stopping": _stopping(Stopping.of(model), THRESHOLDS),
+        "planned": _stopping(found.stopping, PLANNED),
         "puzzle_id": found.puzzle_id,
         "calibration": _calibration(model),
         "views": _views(plan, task, model),
@@ -85,9 +87,8 @@ def _fixed(method: str, task: Task) -> dict[str, Any]:
     return {name: getattr(settings, name) for name in FIXED_SETTINGS}
 
 
-def _stopping(stopping: Stopping) -> dict[str, Any]:
-    """The thresholds of `tiltrm.solving.stopping_rules`."""
-    names = ("halt_above", "settled", "agree_share", "agree_among")
+def _stopping(stopping: Stopping, names: Sequence[str]) -> dict[str, Any]:
+    """Settings of `tiltrm.solving.stopping_rules`."""
     return {name: getattr(stopping, name) for name in names}
 
 

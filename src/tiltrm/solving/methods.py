@@ -30,7 +30,6 @@ from tiltrm.explore.stopping import (
     by_halting,
     by_rules,
     by_shortest,
-    if_best_visited,
 )
 from tiltrm.model.base import RecursiveModel, model_info
 from tiltrm.model.puzzle_rows import chosen_puzzle, with_puzzle
@@ -47,7 +46,14 @@ from tiltrm.settings import (
 )
 from tiltrm.solving.confidence import state_confidence
 from tiltrm.solving.guide_folder import learned_terms, named_guide
-from tiltrm.solving.plans import Views, default_plan, plan_views, resized_plan, tuned_plan
+from tiltrm.solving.plans import (
+    Views,
+    default_plan,
+    plan_views,
+    resized_plan,
+    tuned_plan,
+    usual_stopping,
+)
 from tiltrm.solving.tidy import with_tidy_answers
 from tiltrm.tasks import Maze, Task, by_name
 from tiltrm.tasks.published import require_rules
@@ -99,6 +105,8 @@ def search_settings(
     """
     if stopping.rules:
         stopping = Stopping(0.0, False, rules=True)  # no other rule is asked
+    if stopping.shortest_visited:
+        stopping = stopping._replace(halt_above=0.0, settled=False)  # likewise
     rest = stopping._asdict()
     if not stopping.shortest_visited:
         del rest["shortest_visited"]  # older calibrations do not have it
@@ -134,9 +142,10 @@ def adaptive_plan(
     found = tuned_plan(model, known) if tuned else None
     stopping = {name: checked.pop(name) for name in STOPPING if name in checked}
     guide = checked.pop("guide", "halting")
-    if "rules" not in stopping and "halt_above" not in stopping:
-        stopping["rules"] = defaults_of(known).rules if found is None else found.rules
-        stopping["halt_above"] = None if found is None else found.halt_above
+    if found is None:
+        stopping = {**usual_stopping(known, stopping), **stopping}
+    elif "rules" not in stopping and "halt_above" not in stopping:
+        stopping |= {"rules": found.rules, "halt_above": found.halt_above}
     if stopping.get("rules"):
         require_rules(task_of(model, known), "stopping at a valid solution (rules)")
     plan = resized_plan(default_plan(known) if found is None else found.plan, checked)
@@ -240,15 +249,15 @@ def stopping_rules(
     `settings` are those of `Stopping.of`, unless `stopping` is given. The threshold is
     `halt_above`, else the model's calibrated one, else 2. A model without one must also give the
     same answer twice. If `is_solved` is given, it is the only rule: it sees a right answer at once
-    and never stops at a wrong one.
+    and never stops at a wrong one. With `shortest_visited`, agreement on the length of a valid path
+    is the only rule.
     """
     if is_solved is not None:
         return {"rules": by_rules(is_solved)}
     own = stopping or Stopping.of(model, **settings)
-    halting = by_halting(model, own.halt_above, settled=own.settled)
     if own.shortest_visited:
-        shortest = by_shortest(own.agree_share, own.agree_among)
-        return {"halting": if_best_visited(halting), "agreement": shortest}
+        return {"agreement": by_shortest(own.agree_share, own.agree_among)}
+    halting = by_halting(model, own.halt_above, settled=own.settled)
     return {"halting": halting, "agreement": by_agreement(own.agree_share, own.agree_among)}
 
 

@@ -4,6 +4,7 @@ A plan is worth its share of right answers less PRICE for every 48 outer steps t
 Proved by tests/solving/test_tune.py.
 """
 
+import math
 from collections.abc import Iterator
 from dataclasses import replace
 from typing import NamedTuple
@@ -52,8 +53,13 @@ class Shape(NamedTuple):
 class PlanSearch:
     """Coordinate descent over plans, each played on the recordings; deterministic."""
 
-    def __init__(self, recording: PlanRecording, model: RecursiveModel, *, rules: bool) -> None:
+    def __init__(
+        self, recording: PlanRecording, model: RecursiveModel, *, rules: bool,
+        per_puzzle: float = math.inf,
+    ) -> None:  # fmt: skip
+        """per_puzzle: evaluations that the chosen plan may spend on one puzzle."""
         self.recording, self.model, self.rules = recording, model, rules
+        self.most_steps = per_puzzle / recording.per_step  # of all particles together
         self.noises = list(recording.noisy) or [0.0]
         self.unit = 48 * recording.per_step
         self.thresholds = [0.0] if rules else _thresholds(recording.quiet, model)
@@ -90,16 +96,18 @@ class PlanSearch:
         right, the vote after the last step finds them, and further stages would only replace it.
         """
         found = self.best()
+        found = found._replace(plan=within(found.plan, self.most_steps))
         outcome = self._play(found)[-1]
         by_vote = outcome.voted > outcome.undecided / 2
         if not by_vote:
             stopping = self._stopping(found)
             reserved = with_reserve(found.plan, self.recording, stopping, PRICE / 48)
-            found = found._replace(plan=reserved)
+            found = found._replace(plan=within(reserved, self.most_steps))
         found = self.with_checked_threshold(found)
         outcome = self._play(found)[-1]  # the usual plan's noises are not among the recorded ones
         if not by_vote:
-            found = found._replace(plan=with_usual_end(found.plan, usual))
+            ended = with_usual_end(found.plan, usual)
+            found = found._replace(plan=within(ended, self.most_steps))
         return found, outcome
 
     def with_checked_threshold(self, tuned: TunedPlan) -> TunedPlan:
@@ -178,6 +186,16 @@ class PlanSearch:
 
     def _value(self, outcome: Played) -> float:
         return outcome.right - PRICE * outcome.evaluations / self.unit
+
+
+def within(plan: Adaptive, steps: float) -> Adaptive:
+    """The first stages, at least one, that take at most so many outer steps of all particles."""
+    total = 0
+    for count, stage in enumerate(plan.stages):
+        total += stage.particles * stage.outer_steps
+        if total > steps:
+            return replace(plan, stages=plan.stages[: max(1, count)])
+    return plan
 
 
 def with_usual_end(plan: Adaptive, usual: Adaptive) -> Adaptive:

@@ -14,6 +14,7 @@ from tiltrm.tasks.base import views
 from tiltrm.tasks.registry import defaults_of
 
 Views = Sequence[Symmetry]  # one record of views per stage
+DECIDING = {"rules": False, "shortest_visited": False, "halt_above": None}  # choose the rules
 
 
 def default_plan(task: Task | str) -> Adaptive:
@@ -23,8 +24,16 @@ def default_plan(task: Task | str) -> Adaptive:
     own = defaults_of(task)
     return Adaptive(
         parse_stages(own.stages), noise=own.noise, beta=own.beta,
-        symmetric_views=own.symmetric_views,
+        symmetric_views=own.symmetric_views or own.stopping.get("shortest_visited", False),
     )  # fmt: skip
+
+
+def usual_stopping(task: Task | str, given: Mapping[str, Any]) -> Mapping[str, Any]:
+    """The task's settings of stopping rules; none where others were given in their place."""
+    own = defaults_of(task).stopping
+    usual = {name: own.get(name, value) for name, value in DECIDING.items()}
+    replaced = any(given.get(name, value) != value for name, value in usual.items())
+    return {} if replaced else own
 
 
 class TunedPlan(NamedTuple):

@@ -8,6 +8,7 @@ it costs, and how many answers are right. Proved by tests/solving/test_tune.py a
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -104,9 +105,15 @@ def answer_numbers(answers: Tensor) -> Tensor:
 
     A sum of tokens times random odd numbers, modulo 2^64.
     """
+    return (answers.long() * _odd_numbers(answers.shape[-1], answers.device)).sum(-1)
+
+
+@lru_cache
+def _odd_numbers(count: int, device: torch.device) -> Tensor:
+    """Random odd numbers, (count,) int64; kept, since a GPU waits for every copy to it."""
     generator = torch.Generator().manual_seed(0x7469)
-    weights = torch.randint(-(2**62), 2**62, (answers.shape[-1],), generator=generator) * 2 + 1
-    return (answers.long() * weights.to(answers.device)).sum(-1)
+    numbers = torch.randint(-(2**62), 2**62, (count,), generator=generator) * 2 + 1
+    return numbers.to(device)
 
 
 @dataclass(frozen=True)

@@ -4,8 +4,8 @@
 2. Plans are played on the recordings (`tiltrm.solving.trajectories`) and improved one number at a
    time. A plan is worth its share of right answers less PRICE for every 48 outer steps it costs.
 3. The chosen plan and the task's own are run on the other puzzles. The chosen one is kept where it
-   is right more often there, or as often at fewer evaluations. The calibration of the confidence
-   comes from this run.
+   is right as often there at fewer evaluations, or at more evaluations right so much more often
+   that chance does not explain it. The calibration of the confidence comes from this run.
 
 Right means equal to the label, where there are labels; otherwise valid by the rules of the task;
 otherwise equal to the answer on which the trajectories agree. Proved by tests/solving/test_tune.py.
@@ -31,12 +31,20 @@ from tiltrm.model.base import RecursiveModel, evaluations_per_step
 from tiltrm.model.puzzle_rows import chosen_puzzle
 from tiltrm.solving.confidence import FEWEST as FEWEST_CALIBRATED
 from tiltrm.solving.confidence import Calibration, StopFeatures, fit
-from tiltrm.solving.methods import AdaptivePlan, Stopping, adaptive_plan, stopping_rules
+from tiltrm.solving.methods import (
+    AdaptivePlan,
+    Stopping,
+    adaptive_plan,
+    path_values,
+    stopping_rules,
+)
 from tiltrm.solving.plan_search import PlanPoint, PlanSearch
 from tiltrm.solving.plans import TunedPlan, plan_views
+from tiltrm.solving.tidy import with_tidy_answers
 from tiltrm.solving.trajectories import Played, answer_numbers, follow_many
 from tiltrm.solving.tune_recording import AGREEMENT, LABELS, QUIET, RULES, SHARES, Recorder
 from tiltrm.solving.tune_store import Arrays, PartStore
+from tiltrm.statistics import at_most
 from tiltrm.tasks.base import exactly_right
 from tiltrm.tasks.published import keeps_rules, labels_on_board, require_rules
 from tiltrm.tasks.registry import defaults_of
@@ -44,6 +52,7 @@ from tiltrm.tasks.registry import defaults_of
 JUDGES = (LABELS, RULES, AGREEMENT)
 FEWEST = 40  # puzzles; half of them choose, half of them check
 PART_SECONDS = 20.0
+CHANCE = 0.05  # a gain that costs evaluations must be less likely than this without any
 TIMED = 0.3  # seconds that a run takes to say how fast the model is
 CHECKED = {  # columns of a real run, with their kinds of numpy types
     "decided_by": "U", "confidence": "f", "halt_probability": "f", "outer_steps": "i",
@@ -60,9 +69,17 @@ class Checked(NamedTuple):
     right: int
     evaluations: float  # per puzzle
 
-    def is_better_than(self, other: "Checked") -> bool:
-        """Whether it is right more often, or as often at fewer evaluations."""
-        return (self.right, -self.evaluations) > (other.right, -other.evaluations)
+
+def is_worth_keeping(own: Arrays, usual: Arrays) -> bool:
+    """Whether a plan is right as often for less, or more often than chance explains for more.
+
+    Both have the columns right and evaluations, for the same puzzles. Chance: a sign test.
+    """
+    won = int((own["right"] & ~usual["right"]).sum())
+    lost = int((usual["right"] & ~own["right"]).sum())
+    if own["evaluations"].mean() < usual["evaluations"].mean():
+        return won >= lost
+    return at_most(lost, won + lost, 0.5) <= CHANCE
 
 
 @dataclass(frozen=True)
@@ -70,7 +87,7 @@ class Tuning:
     """The outcome of a tuning run."""
 
     chosen: TunedPlan
-    kept: bool  # False: the task's own plan was no worse on the puzzles that check
+    kept: bool  # False: the task's own plan stays, by `is_worth_keeping`
     judge: str
     puzzles: int  # that the plan was chosen on
     played: Played  # the chosen plan on the recordings
@@ -97,28 +114,35 @@ class Tuner:
     def __init__(
         self, model: RecursiveModel, puzzles: Puzzles, store: PartStore, *, seed: int = 0,
         judge: str | None = None, rules: bool = False, evaluations: int | None = None,
-        minutes: float | None = None, tick: Tick | None = None, data: str = "",
+        minutes: float | None = None, per_puzzle: float = math.inf, tick: Tick | None = None,
+        data: str = "",
     ) -> None:  # fmt: skip
-        """judge: who says which answers are right; None: labels, else rules, else agreement.
+        """judge: who says which answers are right; None: labels, else rules, else agreement; on
+        mazes rules, since their labels are one of many shortest paths.
 
         rules: choose among plans that stop at a valid solution only. evaluations, minutes: the
-        budget; minutes become evaluations once, at the speed measured at the start.
+        budget; minutes become evaluations once, at the speed measured at the start. per_puzzle:
+        evaluations that a plan may spend on one puzzle.
         """
+        usual = defaults_of(puzzles.task).stopping
+        if judge is None and usual.get("shortest_visited"):
+            judge = RULES
         if judge == LABELS:
             puzzles.labels()
         if len(puzzles) < FEWEST:
             raise DataError(f"expected at least {FEWEST} puzzles to tune on, got {len(puzzles)}")
+        model = with_tidy_answers(model, puzzles.task)
         self.model, self.task, self.store, self.seed = model, puzzles.task, store, seed
         self.data, self._tick = data, tick or (lambda spent: None)
         if rules or judge == RULES:
             require_rules(puzzles.task, "tuning by rules")
-        self.rules = rules or defaults_of(puzzles.task).rules
+        self.rules = rules or usual.get("rules", False)
         labelled = puzzles.answers is not None and judge in (None, LABELS)
         self.labels = None
         if labelled:  # what an answer holds outside its board does not count
             self.labels = labels_on_board(self.task, puzzles.questions, puzzles.labels())
         self.tokens = puzzles.questions
-        self.per_step = evaluations_per_step(model)
+        self.per_step, self.per_puzzle = evaluations_per_step(model), per_puzzle
         self.spent = 0
         speed = store.once("speed", self._speed)
         self.budget = int(
@@ -148,7 +172,8 @@ class Tuner:
     def run(self) -> Tuning:
         """Record, choose, check."""
         rows = self.recorder.affordable(self.choosing)
-        search = PlanSearch(self.recorder.record(rows), self.model, rules=self.rules)
+        search = PlanSearch(self.recorder.record(rows), self.model, rules=self.rules,
+                            per_puzzle=self.per_puzzle)  # fmt: skip
         judge = self.recorder.judge
         assert judge is not None
         usual = adaptive_plan(self.model, self.task, tuned=False, **(
@@ -159,7 +184,7 @@ class Tuner:
             chosen_puzzle(self.model))  # fmt: skip
         results = self._check({"tuned": own, "untuned": usual})
         checked, untuned = (self._score(results[name]) for name in ("tuned", "untuned"))
-        kept = checked.is_better_than(untuned)
+        kept = is_worth_keeping(results["tuned"], results["untuned"])
         final, name = (own, "tuned") if kept else (usual, "untuned")
         return Tuning(
             chosen, kept, judge, len(rows), played, checked, untuned, self.spent,
@@ -227,7 +252,8 @@ class Tuner:
             self.model, self.task.is_solved if own.stopping.rules else None, own.stopping
         )
         views = plan_views(own.plan, self.task, self.model, device_of(self.model, tokens))
-        search = adaptive_search(self.model, own.plan, rules, None, views)
+        visited = path_values(self.task) if own.stopping.shortest_visited else None
+        search = adaptive_search(self.model, own.plan, rules, None, views, visited)
         found = run_search(search, tokens, seed=self.seed)
         valid = keeps_rules(self.task, tokens, found.answers)
         right = valid if self.labels is None else exactly_right(found.answers, self.labels[rows])

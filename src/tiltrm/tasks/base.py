@@ -6,7 +6,7 @@ Tokens are small integers, 0 is the pad. A tensor of tokens ends in the dimensio
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 import torch
@@ -27,12 +27,13 @@ class TaskDefaults:
     noise: float = 0.3  # of these stages
     beta: float = 0.25
     symmetric_views: bool = True  # False where labels do not move along with the puzzle
-    rules: bool = False  # adaptive solving stops at a valid solution and for no other reason
+    stopping: Mapping[str, Any] = field(default_factory=dict)  # settings of its stopping rules
     settings: Mapping[str, Mapping[str, float]] = field(default_factory=dict)  # by other method
     model: str = ""  # bundled weights
     training_data: str = ""  # public training set
     part_of: str = ""  # a task whose models and tuned plans serve this one too
     frontier_steps: tuple[int, ...] = (12, 20, 36, 52, 84, 148)  # budgets of adaptive solving
+    frontier_stages: str = ""  # of the plan that exact match is compared by, if it is another
 
 
 class Task(Protocol):

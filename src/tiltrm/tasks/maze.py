@@ -55,14 +55,15 @@ class Maze:
         """
         whole = self.side == 30
         return TaskDefaults(
-            stages="1x24 16x24", noise=0.5, beta=1.0, symmetric_views=self.unique,
+            stages="3x12@0 8x24", noise=0.5, beta=1.0, symmetric_views=self.unique,
+            stopping={"shortest_visited": True, "agree_share": 0.75, "agree_among": 3},
             settings={
                 "guided": {"noise": 0.5, "beta": 1.0}, "unguided": {"noise": 0.5},
                 "ptrm": {"noise": 1.0},
             },
             model="maze-hard" if whole else "",
             training_data="maze-hard/train" if whole and not self.unique else "",
-            frontier_steps=(8, 12, 24),
+            frontier_steps=(8, 12, 24), frontier_stages="1x24 16x24",
         )  # fmt: skip
 
     def encode(self, text: str, *, answer: bool = False) -> Tensor:

@@ -37,12 +37,12 @@ function reason({ method }, { decided_by: by, outer_steps: steps, particles }) {
   const size = `${plural(steps, "outer step")} with ${plural(particles, "particle")}`;
   const stopped = {
     halting: `Stopped by the halting head, after ${size}.`,
-    agreement: `Stopped by agreement of the particles, after ${size}: nearly all give the same answer.`,
+    agreement: `Stopped by agreement of the particles, after ${size}.`,
     rules: `Stopped at a valid solution, after ${size}.`,
   };
   if (by in stopped) return stopped[by];
   return method === "adaptive"
-    ? `Not decided within its steps, ${size}; the answer with the most weight was taken.`
+    ? `Not decided within its steps, ${size}; the best answer so far was taken.`
     : `The method “${method}” takes all its steps: ${size}.`;
 }
 

@@ -39,10 +39,12 @@ function sameSettings(some, other) {
 
 /** Everything that decides how an adaptive search stops, as a calibration records it; `stopping` is complete. */
 export function searchSettings(plan, guide, stopping, puzzleId) {
-  const rest = stopping.rules ? { ...stopping, halt_above: 0, settled: false } : stopping;
+  const { shortest_visited: shortest, ...rest } = stopping;
+  if (rest.rules || shortest) Object.assign(rest, { halt_above: 0, settled: false });
   return {
     stages: formatStages(plan.stages), noise: plan.noise, beta: plan.beta, resample_below: plan.resample_below,
-    symmetric_views: plan.symmetric_views, guide, ...rest, ...(puzzleId === null ? {} : { puzzle_id: puzzleId }),
+    symmetric_views: plan.symmetric_views, guide, ...rest,
+    ...(shortest ? { shortest_visited: true } : {}), ...(puzzleId === null ? {} : { puzzle_id: puzzleId }),
   };
 }
 

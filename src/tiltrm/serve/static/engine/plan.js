@@ -1,6 +1,7 @@
 // What a run does, from the settings of the page and the defaults that `tiltrm site` wrote down:
 // tiltrm/solving/methods.py and plans.py.
 
+import { byPath, byShortest } from "./bank.js";
 import { searchSettings } from "./confidence.js";
 import { parseGuide } from "./guides.js";
 import { byAgreement, byHalting, byRules } from "./select.js";
@@ -74,7 +75,7 @@ function potentialOf({ potential, score_every: every }) {
 }
 
 /**
- * The search of a method: {plan, noise(where), guide, beta, potential, resampling, rules, fixed}.
+ * The search of a method: {plan, noise(where), guide, beta, potential, resampling, rules, fixed, visited}.
  * `known` is the model's description, `task` its rules; throws an Error of one sentence.
  */
 export function buildSearch(known, task, { method = "adaptive", ...settings }) {
@@ -92,18 +93,21 @@ export function buildSearch(known, task, { method = "adaptive", ...settings }) {
   const plan = resizedPlan(known.plan, known.unknown_plan, settings);
   const stopping = stoppingOf(known, settings);
   const rules = stopping.rules ? { rules: byRules(task.isSolved) } : decidedRules(stopping);
+  const visited = stopping.shortest_visited ? byPath(task) : null;
   const described = searchSettings(plan, settings.guide ?? "halting", stopping, known.puzzle_id);
-  return { ...adaptive(plan, rules, guide), calibration: known.calibration, settings: described };
+  return { ...adaptive(plan, rules, guide), visited, calibration: known.calibration, settings: described };
 }
 
 /** The complete settings of the stopping rules: those given, else those of the model's plan. */
 function stoppingOf({ stopping, planned }, { rules, halt_above: above }) {
-  const own = rules || above !== undefined ? { rules: Boolean(rules), halt_above: above ?? stopping.halt_above } : planned;
-  return { ...stopping, ...own };
+  if (!rules && above === undefined) return { ...stopping, ...planned };
+  return { ...stopping, rules: Boolean(rules), halt_above: above ?? stopping.halt_above, shortest_visited: false };
 }
 
-const decidedRules = ({ halt_above: above, settled, agree_share: share, agree_among: among }) =>
-  ({ halting: byHalting(above, settled), agreement: byAgreement(share, among) });
+function decidedRules({ halt_above: above, settled, agree_share: share, agree_among: among, shortest_visited: shortest }) {
+  if (shortest) return { agreement: byShortest(share, among) };
+  return { halting: byHalting(above, settled), agreement: byAgreement(share, among) };
+}
 
 function adaptive(plan, rules, guide) {
   return {

@@ -1,6 +1,7 @@
 // The staged search of one puzzle: tiltrm/explore/search.py, step.py and result.py. `model` does the arithmetic of
 // the network; everything that decides is here.
 
+import { banked } from "./bank.js";
 import { entropy, marginals, probabilities } from "./beliefs.js";
 import { statedConfidence } from "./confidence.js";
 import { counters, derive, fillNormals, puzzleKey } from "./keys.js";
@@ -49,6 +50,7 @@ export class Search {
         const info = await this.step(++step, number);
         this.evaluations += info.particles.length * (this.model.inner_steps + 1);
         info.evaluations = this.evaluations;
+        if (this.search.visited) info.bank = this.bank = banked(this.bank, info, this.search.visited(info));
         info.result = this.finished(info, number);
         yield info;
         if (info.result) return;
@@ -214,6 +216,7 @@ export class Search {
     const last = info.step === this.steps;
     const hopeless = Object.keys(this.search.rules).length > 0 && isDead(info.logWeights) && !this.freshAfter(number);
     if (!last && !hopeless) return null;
+    if (info.bank) return this.report(info, "budget", this.bestVisited(info));
     return this.report(info, "budget", this.search.fixed ? this.concluded(info) : this.voted(info));
   }
 
@@ -273,6 +276,13 @@ export class Search {
       answer, confidence, marginal: marginals(info.answers, weights, this.model),
       halt: Math.exp(logSigmoid(info.halt[particle])), dead: isDead(info.logWeights),
     };
+  }
+
+  /** The best of all visited answers, with the halt probability of that visit. */
+  bestVisited({ bank, answers, logWeights }) {
+    const halt = Math.exp(logSigmoid(bank.halt));
+    const marginal = marginals(answers, logWeights.map(Math.exp), this.model);
+    return { answer: bank.answer, confidence: halt, marginal, halt, dead: bank.value === -Infinity };
   }
 
   /** Line 20 for a fixed method: the cloud after its last resampling. */
