@@ -1,8 +1,9 @@
-"""Two small models for the tests of solving: one that thinks, and one with a fixed opinion."""
+"""Limits on threads and time for all tests; two small models: one thinks, one never changes."""
 
 import importlib.util
 import math
 import os
+import signal
 import subprocess
 import sys
 import tempfile
@@ -10,6 +11,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from textwrap import dedent
+from types import FrameType
 
 import pytest
 import torch
@@ -23,6 +25,12 @@ if not torch.cuda.is_available() and importlib.util.find_spec("triton") is not N
     # Before anybody imports Triton, which looks at it once: its interpreter runs the kernels.
     os.environ.setdefault("TRITON_INTERPRET", "1")
 
+# Processes of pytest-xdist share the cores, and child processes inherit the variable. With all
+# cores each, threads wait for one another: a small model is up to a hundred times slower.
+PROCESSES = int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", "1"))
+os.environ.setdefault("OMP_NUM_THREADS", str(max(1, (os.cpu_count() or 1) // PROCESSES)))
+torch.set_num_threads(int(os.environ["OMP_NUM_THREADS"]))
+
 # A child process inherits the folder that this one was given.
 os.environ.setdefault(
     "TILTRM_USER_CACHE", os.environ.get("XDG_CACHE_HOME") or str(Path.home() / ".cache")
@@ -30,6 +38,26 @@ os.environ.setdefault(
 # Commands compute in float32 here, whatever was measured on this machine.
 os.environ["XDG_CACHE_HOME"] = tempfile.mkdtemp(prefix="tiltrm-tests-")
 cpu_precision.remember(cpu_precision.Measurement())
+
+TEST_SECONDS = 900  # of one test: the slowest takes a minute on two busy cores
+
+
+def _too_long(number: int, frame: FrameType | None) -> None:
+    raise TimeoutError(f"this test took longer than {TEST_SECONDS} seconds")
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_call(item: pytest.Item) -> Iterator[None]:
+    """End a test that would go on for hours, so that the others are still run and reported."""
+    if not hasattr(signal, "SIGALRM"):
+        return (yield)
+    before = signal.signal(signal.SIGALRM, _too_long)
+    signal.alarm(TEST_SECONDS)
+    try:
+        return (yield)
+    finally:
+        signal.alarm(0)
+        signal.signal(signal.SIGALRM, before)
 
 
 @pytest.fixture

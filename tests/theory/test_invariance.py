@@ -1,5 +1,6 @@
 """A puzzle's result does not depend on what it shares a batch, a chunk or a processor with."""
 
+import time
 from collections.abc import Iterator
 from dataclasses import fields, replace
 
@@ -17,7 +18,7 @@ from tiltrm.explore import (
     initial_cloud,
     make_problem,
 )
-from tiltrm.explore.batching import blocks, in_groups, one_thread_each
+from tiltrm.explore.batching import blocks, computing, in_groups, one_thread_each
 from tiltrm.explore.guides import confidence, halting, residual, rules
 from tiltrm.explore.search import step_functions
 from tiltrm.model.trm import TRM, TRMConfig
@@ -27,6 +28,10 @@ SMALL = Exploration(particles=5, outer_steps=4, beta=1.0, resample_below=0.8)
 
 @pytest.fixture(params=[1, 2, 3])
 def threads(request: pytest.FixtureRequest) -> Iterator[int]:
+    """torch's number of threads, read once no request of an earlier test's server is computed."""
+    ends = time.monotonic() + 300
+    while computing() and time.monotonic() < ends:
+        time.sleep(0.1)
     before = torch.get_num_threads()
     torch.set_num_threads(request.param)
     yield request.param

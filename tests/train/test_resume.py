@@ -9,7 +9,7 @@ import torch
 
 from tiltrm.errors import DataError, DegenerateError, SettingsError
 from tiltrm.model.trm import TRM, TRMConfig
-from tiltrm.train import optimiser, state, trainer
+from tiltrm.train import optimiser, state
 from tiltrm.train.optimiser import EMA
 from tiltrm.train.state import TrainState
 from tiltrm.train.trainer import Trainer
@@ -54,7 +54,6 @@ def test_resume_equals_no_interruption(tmp_path: Path, kind: str) -> None:
 
 def test_run_saves_stops_and_goes_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The same through `run`, saving after every stretch of ten steps."""
-    monkeypatch.setattr(trainer, "PATIENCE", float("inf"))
     whole = toys.trainer(tmp_path / "whole", steps=30, save_every=0.0, restart_every=10, **RANDOM)
     report = whole.run()
     cut = toys.trainer(tmp_path / "cut", steps=30, save_every=0.0, restart_every=10, **RANDOM)
@@ -206,7 +205,6 @@ def test_quantising_keeps_what_it_says() -> None:
 
 def test_saving_does_not_change_the_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The weights are the same however often the clock asked for a save."""
-    monkeypatch.setattr(trainer, "PATIENCE", float("inf"))
     often, never = (
         toys.trainer(tmp_path / name, steps=25, save_every=every, restart_every=7, **RANDOM)
         for name, every in (("often", 0.0), ("never", 1e9))

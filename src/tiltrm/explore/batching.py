@@ -93,6 +93,11 @@ def one_thread_each() -> Iterator[int]:
             torch.set_num_threads(threads)
 
 
+def computing() -> bool:
+    """Whether any thread of this process is inside `one_thread_each`."""
+    return _Threads.users > 0
+
+
 @contextmanager
 def one_worker() -> Iterator[None]:
     """Let this thread do its own work, beside the worker threads and not in them.
