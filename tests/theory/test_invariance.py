@@ -28,7 +28,7 @@ SMALL = Exploration(particles=5, outer_steps=4, beta=1.0, resample_below=0.8)
 
 @pytest.fixture(params=[1, 2, 3])
 def threads(request: pytest.FixtureRequest) -> Iterator[int]:
-    """torch's number of threads, read once no request of an earlier test's server is computed."""
+    """torch's number of threads, set once the server of an earlier test has ended."""
     ends = time.monotonic() + 300
     while computing() and time.monotonic() < ends:
         time.sleep(0.1)
