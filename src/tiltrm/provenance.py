@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     import torch
 
+UNINSTALLED = "tiltrm, not installed"  # a source tree, of any version
+
 
 def device_name(device: "torch.device") -> str:
     """The name of a GPU, or CPU."""
@@ -22,7 +24,7 @@ def release() -> str:
     try:
         return f"tiltrm {version('tiltrm')}"
     except PackageNotFoundError:
-        return "tiltrm, not installed"
+        return UNINSTALLED
 
 
 @cache

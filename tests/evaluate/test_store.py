@@ -17,7 +17,7 @@ from tiltrm.evaluate import Job, Store, shards, store
 from tiltrm.evaluate.run import do
 from tiltrm.evaluate.store import covering
 from tiltrm.evaluate.summary import by_step, summarise
-from tiltrm.provenance import release
+from tiltrm.provenance import UNINSTALLED, release
 
 from .toys import Wells, a_job
 
@@ -377,6 +377,17 @@ def test_another_version_is_named(tmp_path: Path) -> None:
         here.read([a_job()])
     assert len(said) == 1, "once a store"
     assert "1 of 1 shards were computed by tiltrm 0.0.1 with algorithm 1, not tiltrm" in said[0]
+
+
+@pytest.mark.parametrize(("algorithm", "sentences"), [(store.ALGORITHM, 0), (99, 1)])
+def test_a_source_tree_is_another_version_by_its_algorithm_only(
+    tmp_path: Path, algorithm: int, sentences: int
+) -> None:
+    said: list[str] = []
+    here = Store(tmp_path, said.append)
+    here.write(a_job(), COLUMNS, {**ABOUT, "tiltrm": UNINSTALLED, "algorithm": algorithm})
+    here.read([a_job()])
+    assert len(said) == sentences
 
 
 def test_another_algorithm_of_the_same_version_is_named(

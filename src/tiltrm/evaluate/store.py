@@ -26,7 +26,7 @@ from tiltrm.evaluate.shards import (
     have_pyarrow,
 )
 from tiltrm.folders import flush
-from tiltrm.provenance import release
+from tiltrm.provenance import UNINSTALLED, release
 
 PART = ".part"  # being written
 DAMAGED = ".damaged"  # moved aside
@@ -144,6 +144,7 @@ class Store:
         """Say which shards another version of the code computed; their keys do not tell.
 
         Each version is said once. Shards without the number of an algorithm are of the first.
+        The algorithm alone counts for shards of a source tree, whose version is unknown.
         """
         now = release(), str(ALGORITHM)
         made = Counter(
@@ -151,7 +152,7 @@ class Store:
             for shard in shards
         )
         for version, count in made.items():
-            if version == now or version in self._told:
+            if version in (now, (UNINSTALLED, now[1])) or version in self._told:
                 continue
             self._told.add(version)
             self.tell(
