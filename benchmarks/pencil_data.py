@@ -7,9 +7,10 @@
     tiltrm train --task pencil --preset fast --data pencil/train --val pencil/val
 
 There may be several files of a type. The last 100 puzzles of every type are for validation. Types
-get the shares of SHARES in training, by repeating the puzzles of those with fewer. Some copies are
-easier: Sudokus show more cells of the answer (in three of four copies, since few people publish
-extreme ones), and rooms of a Heyawake more of their numbers (in every second copy).
+get the shares of SHARES, or of `--shares heyawake=0.6 sudoku=0.1 ...`, in training, by repeating
+the puzzles of those with fewer. Some copies are easier: Sudokus show more cells of the answer (in
+three of four copies, since few people publish extreme ones), and rooms of a Heyawake more of their
+numbers (in every second copy).
 """
 
 import argparse
@@ -23,6 +24,7 @@ from torch import Tensor
 
 from tiltrm.data import Puzzles
 from tiltrm.data import read as read_puzzles
+from tiltrm.errors import SettingsError
 from tiltrm.tasks.base import PAD
 from tiltrm.tasks.pencil import PENCIL
 from tiltrm.tasks.pencil.dataset import read
@@ -82,6 +84,16 @@ def repeated(pair: Pair, rows: int) -> Pair:
     return pair[0][places], pair[1][places]
 
 
+def read_shares(texts: list[str]) -> dict[str, float]:
+    """`name=share` for every type, as numbers that add up to 1."""
+    shares = {name: float(share) for name, _, share in (text.partition("=") for text in texts)}
+    if shares.keys() != SHARES.keys() or abs(sum(shares.values()) - 1.0) > 1e-6:
+        raise SettingsError(
+            f"--shares must be NAME=SHARE for {', '.join(SHARES)}, with a sum of 1, got {texts}"
+        )
+    return shares
+
+
 def write(folder: Path, pairs: list[Pair]) -> None:
     """A folder in the format of TinyRecursiveModels."""
     folder.mkdir(parents=True, exist_ok=True)
@@ -99,7 +111,9 @@ def main() -> None:
     parser.add_argument("--sudoku", type=Path, required=True, help="Sudokus with answers")
     parser.add_argument("--out", type=Path, required=True, help="folder for train and val")
     parser.add_argument("--rows", type=int, default=80_000, help="rows of the training set")
+    parser.add_argument("--shares", nargs="+", help="name=share for every type, instead of SHARES")
     given = parser.parse_args()
+    shares = read_shares(given.shares) if given.shares else SHARES
     parts: dict[int, list[Pair]] = {}
     for path in given.files:
         questions, answers, numbers = read(path)
@@ -121,9 +135,9 @@ def main() -> None:
     kept["heyawake"] = torch.cat((kept["heyawake"][0], easier[0])), kept["heyawake"][1].repeat(2, 1)
     kept["sudoku"] = sudokus(extreme.take(slice(-VALIDATION)), 8)
     last["sudoku"] = sudokus(extreme.take(slice(-VALIDATION, None)), 1)
-    train = [repeated(kept[name], round(share * given.rows)) for name, share in SHARES.items()]
+    train = [repeated(kept[name], round(share * given.rows)) for name, share in shares.items()]
     counts["sudoku"] = len(extreme) - VALIDATION
-    for name, share in SHARES.items():
+    for name, share in shares.items():
         print(f"{name}: {counts[name]:,} puzzles, {share:.0%} of the rows")
     write(given.out / "train", train)
     write(given.out / "val", list(last.values()))

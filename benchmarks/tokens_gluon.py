@@ -18,7 +18,7 @@ from triton.experimental.gluon.language.nvidia.hopper import (
     warpgroup_mma_wait,
 )
 
-from tiltrm.kernels.launch import aligned, halved, multiprocessors, rest_of
+from tiltrm.kernels.launch import aligned, cuts_of, halved, multiprocessors
 
 
 @gluon.jit
@@ -162,6 +162,6 @@ def forward(
     grid = (min(tiles, multiprocessors(x)),)
     _forward[grid](
         x, gate_up, down, y, eps, tiles, positions, gate_up.shape[1], width, down.shape[1],
-        rest_of(positions), rows, columns, rows // 16, num_warps=rows // 16,
+        cuts_of(positions)[-1] - 64, rows, columns, rows // 16, num_warps=rows // 16,
     )  # fmt: skip
     return y

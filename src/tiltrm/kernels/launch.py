@@ -1,12 +1,13 @@
 """Launch settings of the Triton kernels, and device functions that several kernels call.
 
-Positions are cut as 64 + a power of two, because a tensor's sides must be powers of two in Triton
-and 88 padded to 128 would waste a third of the arithmetic.
+Positions are cut into powers of two, because a tensor's sides must be such in Triton, and 88 padded
+to 128 would waste a third of the arithmetic.
 """
 # ruff: noqa: N803
 # mypy: disable-error-code="no-untyped-def,untyped-decorator"
 
 import math
+from itertools import accumulate
 from typing import NamedTuple
 
 import torch
@@ -88,10 +89,14 @@ def paired(gate_up: Tensor, gate: float = 1.0) -> Tensor:
     return out.view(gate_up.shape)
 
 
-def rest_of(positions: int) -> int:
-    """The padded width of the second cut of the positions."""
-    rest: int = triton.next_power_of_2(positions - 64)
-    return max(16, rest)
+def cuts_of(positions: int, smallest: int = 16) -> tuple[int, ...]:
+    """Where the cuts of 65 to 128 positions begin, and where the last ends: (0, 64, 96) for 88.
+
+    Behind the first 64 positions come cuts of 16, 32, 32 and 16, or 64, none below `smallest`.
+    """
+    rests = [rest for rest in ((16,), (32,), (32, 16), (64,)) if min(rest) >= smallest]
+    rest = next(rest for rest in rests if 64 + sum(rest) >= positions)
+    return tuple(accumulate((64, *rest), initial=0))
 
 
 @triton.jit

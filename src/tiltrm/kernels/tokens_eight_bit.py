@@ -6,7 +6,7 @@ one then run during the products of the other.
 A product in e4m3 wants four neighbouring numbers of the contracted side in one thread, and a sum
 has them in pairs. So hidden units are taken in the order of `permuted`, in which nothing moves.
 """
-# ruff: noqa: N803
+# ruff: noqa: N803, RUF005 - Triton has no star for tuples
 # mypy: disable-error-code="no-untyped-def,untyped-decorator"
 # mypy: disable-error-code="assignment"
 
@@ -18,59 +18,73 @@ from torch import Tensor
 from tiltrm.kernels.launch import (
     LAUNCHES,
     Launch,
+    cuts_of,
     multiprocessors,
-    rest_of,
     silu_of_half,
     tile_rows,
     unpair,
 )
 from tiltrm.kernels.quantised import ROW_SCALE, SUM_SCALE, QuantisedMLP, empty, permuted
-from tiltrm.kernels.tokens import load_down, load_gate_up, load_transposed, store_transposed
+from tiltrm.kernels.tokens import (
+    gather,
+    inner,
+    load_down,
+    load_gate_up,
+    load_transposed,
+    spread,
+    store_transposed,
+    times,
+)
 
 SMALLEST = 32  # the contracted side of a product in e4m3
 RESIDENT = 90_000  # bytes of padded weights that leave room for a second program
 
 
 @triton.jit
-def _chunk(x0, x1, g0, g1, d0, d1, half_gate, up_scale, out0, out1, FAST: tl.constexpr):
+def _chunk(x, g, d, half_gate, up_scale, out, FAST: tl.constexpr):
     """Add one chunk of hidden columns: out + (silu(x gate) * (x up)) down."""
-    gate, up = unpair(tl.dot(x1, g1, tl.dot(x0, g0)), x0.shape[0], d0.shape[0])
+    gate, up = unpair(gather(x, g), x[0].shape[0], d[0].shape[0])
     hidden = silu_of_half(gate * half_gate, FAST) * (up * up_scale)
-    left = permuted(hidden.to(x0.dtype), x0.shape[0], d0.shape[0])
-    return tl.dot(left, d0, out0), tl.dot(left, d1, out1)
+    return spread(permuted(hidden.to(x[0].dtype), x[0].shape[0], d[0].shape[0]), d, out)
 
 
 @triton.jit
 def _forward(
     x, gate_up, down, half_gate, up_scale, down_scale, y, y_eight, eps, tiles,
-    L: tl.constexpr, W: tl.constexpr, D: tl.constexpr, H: tl.constexpr, REST: tl.constexpr,
+    L: tl.constexpr, W: tl.constexpr, D: tl.constexpr, H: tl.constexpr, CUTS: tl.constexpr,
     ROWS: tl.constexpr, COLUMNS: tl.constexpr, STAGES: tl.constexpr, FAST: tl.constexpr,
     INPUT: tl.constexpr, OUTPUT: tl.constexpr,
 ):  # fmt: skip
     """Each program takes many tiles; the weights are read once and kept in shared memory."""
     weights = ()
     for first in tl.static_range(0, H, COLUMNS):
-        g0, g1 = load_gate_up(gate_up, first, W, H, COLUMNS, REST)
-        d0, d1 = load_down(down, first, L, H, COLUMNS, REST)
-        weights = weights + ((g0, g1, d0, d1),)  # noqa: RUF005 - Triton has no star here
-    tail = tl.arange(0, REST)
-    scale0 = tl.load(down_scale + tl.arange(0, 64))[None, :]
-    scale1 = tl.load(down_scale + 64 + tail, mask=tail < L - 64, other=0.0)[None, :]
+        g = load_gate_up(gate_up, first, W, H, COLUMNS, CUTS)
+        d = load_down(down, first, L, H, COLUMNS, CUTS)
+        weights = weights + ((g, d),)
+    scales = ()
+    for i in tl.static_range(len(CUTS) - 1):
+        place = CUTS[i] + tl.arange(0, CUTS[i + 1] - CUTS[i])
+        scale = tl.load(down_scale + place, mask=place < L, other=0.0)
+        scales = scales + (scale[None, :],)
     for tile in tl.range(tl.program_id(0), tiles, tl.num_programs(0), num_stages=STAGES):
-        x0, x1 = load_transposed(x, tile, L, D, ROWS, REST)
-        a0 = (x0.to(tl.float32) * INPUT).to(y_eight.dtype.element_ty)
-        a1 = (x1.to(tl.float32) * INPUT).to(y_eight.dtype.element_ty)
-        out0, out1 = tl.zeros((ROWS, 64), tl.float32), tl.zeros((ROWS, REST), tl.float32)
+        a = load_transposed(x, tile, L, D, ROWS, CUTS)
+        a8, sums = (), ()
+        for i in tl.static_range(len(CUTS) - 1):
+            part = (a[i].to(tl.float32) * INPUT).to(y_eight.dtype.element_ty)
+            a8 = a8 + (part,)
+            sums = sums + (tl.zeros((ROWS, CUTS[i + 1] - CUTS[i]), tl.float32),)
         for chunk in tl.static_range(H // COLUMNS):
-            g0, g1, d0, d1 = weights[chunk]
-            out0, out1 = _chunk(a0, a1, g0, g1, d0, d1, half_gate, up_scale, out0, out1, FAST)
-        out0 = x0.to(tl.float32) + out0 * scale0
-        out1 = x1.to(tl.float32) + out1 * scale1
-        square = tl.sum(out0 * out0, 1) + tl.sum(out1 * out1, 1)
-        inverse = tl.rsqrt(square / L + eps)[:, None]
-        out0, out1 = out0 * inverse, out1 * inverse
-        store_transposed(y, out0, out1, tile, L, D, ROWS, REST)
-        store_transposed(y_eight, out0 * OUTPUT, out1 * OUTPUT, tile, L, D, ROWS, REST)
+            g, d = weights[chunk]
+            sums = _chunk(a8, g, d, half_gate, up_scale, sums, FAST)
+        out = ()
+        for i in tl.static_range(len(CUTS) - 1):
+            out = out + (a[i].to(tl.float32) + sums[i] * scales[i],)
+        out = times(out, tl.rsqrt(inner(out, out) / L + eps))
+        store_transposed(y, out, tile, L, D, ROWS, CUTS)
+        eight = ()
+        for i in tl.static_range(len(CUTS) - 1):
+            eight = eight + (out[i] * OUTPUT,)
+        store_transposed(y_eight, eight, tile, L, D, ROWS, CUTS)
 
 
 def forward(
@@ -78,8 +92,8 @@ def forward(
 ) -> tuple[Tensor, Tensor]:
     """The mixed tokens (batch, position, channel), in x's precision and in e4m3 x ROW_SCALE."""
     batch, positions, width = x.shape
-    hidden, rest = mlp.down.shape[1], max(SMALLEST, rest_of(positions))
-    one_program = 3 * hidden * (64 + rest) > RESIDENT
+    hidden, cuts = mlp.down.shape[1], cuts_of(positions, SMALLEST)
+    one_program = 3 * hidden * cuts[-1] > RESIDENT
     launch = launch or LAUNCHES["tokens eight bit wide" if one_program else "tokens eight bit"]
     rows = tile_rows(launch, width)
     tiles = batch * (width // rows)
@@ -87,7 +101,7 @@ def forward(
     grid = (min(tiles, launch.persistent * multiprocessors(x)),)
     _forward[grid](
         x, mlp.gate_up, mlp.down, mlp.half_gate, mlp.up_scale, mlp.down_scale, y, y_eight, eps,
-        tiles, positions, mlp.gate_up.shape[1], width, hidden, rest,
+        tiles, positions, mlp.gate_up.shape[1], width, hidden, cuts,
         rows, launch.columns, launch.stages, launch.gate, SUM_SCALE, ROW_SCALE,
         num_warps=launch.warps, num_stages=launch.stages,
     )  # fmt: skip
