@@ -8,7 +8,7 @@ from subprocess import CompletedProcess
 from typing import Any
 
 import pytest
-from benchmarks import pencil, pencil_columns, pencil_frontier, pencil_seconds
+from benchmarks import pencil, pencil_columns, pencil_data, pencil_frontier, pencil_seconds
 from benchmarks.pencil_results import MethodResult, PencilResults, TypeColumns
 from benchmarks.verdict import GuidanceEffect
 from tests.tasks.pencil.pencil_samples import LINK, PUZZLES, save_random_model
@@ -121,3 +121,11 @@ def test_seconds_are_of_whole_commands(monkeypatch: pytest.MonkeyPatch) -> None:
     timed = pencil_seconds.TimedCommand
     some = [timed(9.0, 1.0, True), timed(2.0, 0.5, False), timed(4.0, 2.0, True)]
     assert pencil_seconds.row("tapa", some) == "| tapa (3) | 2 | 4.0 | 1.0 | 9.0 |"
+
+
+def test_shares_of_a_training_set_are_named_and_complete() -> None:
+    shares = ["sudoku=0.1", "lightup=0.1", "nurikabe=0.1", "heyawake=0.6", "tapa=0.1"]
+    assert pencil_data.read_shares(shares)["heyawake"] == 0.6
+    for bad in (shares[:4], [*shares[:4], "tapa=0.2"], [*shares[:4], "slither=0.1"]):
+        with pytest.raises(SettingsError, match=r"NAME=SHARE for sudoku, .* sum of 1"):
+            pencil_data.read_shares(bad)

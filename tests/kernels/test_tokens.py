@@ -1,5 +1,6 @@
 """Token mixing on the kernels is the plain function: values, slopes, every cut of the positions."""
 
+import itertools
 from collections.abc import Callable
 
 import pytest
@@ -23,7 +24,14 @@ def problem(draw: Draw, batch: int, positions: int, width: int, hidden: int) -> 
 
 @pytest.mark.parametrize(
     ("batch", "positions", "width", "hidden"),
-    [(2, 88, 128, 256), (1, 81, 64, 128), (1, 97, 192, 256), (1, 65, 64, 128), (1, 128, 64, 512)],
+    [
+        (2, 88, 128, 256),
+        (1, 81, 64, 128),
+        (1, 97, 192, 256),
+        (1, 65, 64, 128),
+        (1, 112, 64, 128),
+        (1, 128, 64, 512),
+    ],
 )
 def test_kernel_equals_plain(
     draw: Draw, close: Close, batch: int, positions: int, width: int, hidden: int
@@ -31,6 +39,20 @@ def test_kernel_equals_plain(
     inputs = problem(draw, batch, positions, width, hidden)
     truth = reference.mix_tokens(*(t.double() for t in inputs), EPS)
     assert close(mix_tokens(*inputs, EPS), truth)
+
+
+@pytest.mark.parametrize("smallest", [16, 32])
+def test_cuts_are_powers_of_two_and_as_few_positions_as_that_allows(
+    device: str, smallest: int
+) -> None:
+    from tiltrm.kernels.launch import cuts_of
+
+    for positions in range(65, 129):
+        cuts = cuts_of(positions, smallest)
+        sizes = [end - first for first, end in itertools.pairwise(cuts)]
+        assert cuts[0] == 0
+        assert all(size >= smallest and size & (size - 1) == 0 for size in sizes)
+        assert positions <= cuts[-1] < positions + smallest, (positions, cuts)
 
 
 def test_persistent_programs_share_out_every_tile(draw: Draw, close: Close) -> None:
