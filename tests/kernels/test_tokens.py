@@ -42,9 +42,7 @@ def test_kernel_equals_plain(
 
 
 @pytest.mark.parametrize("smallest", [16, 32])
-def test_cuts_are_powers_of_two_and_as_few_positions_as_that_allows(
-    device: str, smallest: int
-) -> None:
+def test_cuts_are_powers_of_two_and_hold_all_positions(device: str, smallest: int) -> None:
     from tiltrm.kernels.launch import cuts_of
 
     for positions in range(65, 129):
@@ -52,7 +50,27 @@ def test_cuts_are_powers_of_two_and_as_few_positions_as_that_allows(
         sizes = [end - first for first, end in itertools.pairwise(cuts)]
         assert cuts[0] == 0
         assert all(size >= smallest and size & (size - 1) == 0 for size in sizes)
-        assert positions <= cuts[-1] < positions + smallest, (positions, cuts)
+        assert cuts[-2] < positions <= cuts[-1], (positions, cuts)
+
+
+@pytest.mark.parametrize("positions", [97, 112])
+def test_positions_can_be_cut_in_three(
+    draw: Draw, close: Close, positions: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from tiltrm.kernels import launch
+
+    monkeypatch.setattr(launch, "RESTS", [(16,), (32,), (32, 16), (64,)])
+    assert launch.cuts_of(positions) == (0, 64, 96, 112)
+    inputs = problem(draw, 1, positions, 64, 128)
+    wide = [t.double().requires_grad_() for t in inputs]
+    truth = reference.mix_tokens(*wide, EPS)
+    leaves = [t.requires_grad_() for t in inputs]
+    found = mix_tokens(*leaves, EPS)
+    assert close(found.detach(), truth.detach())
+    slope = draw(1, positions, 64)
+    expected = torch.autograd.grad(truth, wide, slope.double())
+    for one, other in zip(torch.autograd.grad(found, leaves, slope), expected, strict=True):
+        assert close(one, other)
 
 
 def test_persistent_programs_share_out_every_tile(draw: Draw, close: Close) -> None:

@@ -49,6 +49,9 @@ LAUNCHES = {
     "sum": Launch(rows=1, columns=2048, warps=4),
 }
 
+# Cuts of the positions behind the first 64. The benchmark adds (32, 16), for 97 to 112 positions.
+RESTS: list[tuple[int, ...]] = [(16,), (32,), (64,)]
+
 
 def multiprocessors(x: Tensor) -> int:
     """Multiprocessors of the device that holds x; 2 in the interpreter."""
@@ -92,9 +95,9 @@ def paired(gate_up: Tensor, gate: float = 1.0) -> Tensor:
 def cuts_of(positions: int, smallest: int = 16) -> tuple[int, ...]:
     """Where the cuts of 65 to 128 positions begin, and where the last ends: (0, 64, 96) for 88.
 
-    Behind the first 64 positions come cuts of 16, 32, 32 and 16, or 64, none below `smallest`.
+    None is below `smallest`.
     """
-    rests = [rest for rest in ((16,), (32,), (32, 16), (64,)) if min(rest) >= smallest]
+    rests = (rest for rest in RESTS if min(rest) >= smallest)
     rest = next(rest for rest in rests if 64 + sum(rest) >= positions)
     return tuple(accumulate((64, *rest), initial=0))
 
