@@ -85,6 +85,19 @@ def test_two_plans_side_by_side(tiltrm: Any, folder: str, data: dict[str, Path])
     assert (code, titles) == (0, ["adaptive, not turned, 2 steps", "adaptive, 1x2 2x1@0.6"])
 
 
+def test_stages_may_be_given_as_the_tables_print_them(
+    tiltrm: Any, folder: str, data: dict[str, Path]
+) -> None:
+    words = ("evaluate", "--model", folder, "--data", data["test"], "--folds", "1", "--seeds", "1",
+             "--limit", "2", "--json", "--method")  # fmt: skip
+    lists, text = (
+        json.loads(tiltrm(*words, f"adaptive:stages={stages},turned=true")[1])["rows"]
+        for stages in ("[[1,2],[2,1,false,0.6],[2,1,false,0.6]]", '"1x2 2x1@0.6*2"')
+    )
+    assert text == lists
+    assert text[0]["title"] == "adaptive, 1x2 2x1@0.6*2"
+
+
 def test_precisions_are_compared_and_stored_apart(
     tiltrm: Any, folder: str, data: dict[str, Path], tmp_path: Path
 ) -> None:
@@ -155,6 +168,10 @@ def bad_inputs(data: dict[str, Path], tmp_path: Path) -> dict[str, tuple[object,
             "adaptive:stages=[[1,2,false,nan]]",
         ),
         "an infinite noise of a stage": (*known, "--method", "adaptive:stages=[[1,2,false,inf]]"),
+        "a stage without steps": (*known, "--method", 'adaptive:stages="1x20 8"'),
+        "a stage without particles": (*known, "--method", 'adaptive:stages="0x20"'),
+        "more stages than memory": (*known, "--method", 'adaptive:stages="1x1*99999999999"'),
+        "a text of no stages": (*known, "--method", 'adaptive:stages=""'),
         "a date": (*known, "--set", "guide=2020-01-01"),
         "neither a value nor a word": (*known, "--set", "guide=a b"),
         "a setting twice": (*known, "--set", "noise=0.1", "noise=0.2"),

@@ -291,11 +291,11 @@ def add_evaluate(parser: argparse.ArgumentParser) -> None:
     """The flags of `tiltrm evaluate`."""
     parser.epilog = (
         "A method may have settings of its own: --method guided ptrm:particles=25,select=majority. "
-        "The stages of an adaptive plan are lists of particles, outer steps, whether particles "
-        "continue, and noise; turned=true adds symmetric views of the puzzle: "
-        "adaptive:stages=[[1,20],[8,24,false,0.6]],turned=true. Values are as in TOML, or bare "
-        "words. A model that was tuned has its own plan; adaptive:tuned=false is the task's. "
-        "With --store, a run that was killed continues, and results that exist are not "
+        "The stages of an adaptive plan are written as the tables print them (particles x outer "
+        "steps, @noise, *repetitions), or as lists of the same; turned=true adds symmetric views "
+        "of the puzzle: 'adaptive:stages=\"1x20 8x24@0.6*4\",turned=true'. Values are as in TOML, "
+        "or bare words. A model that was tuned has its own plan; adaptive:tuned=false is that of "
+        "the task. With --store, a run that was killed continues, and results that exist are not "
         "computed again. On ARC tasks the methods are compared by pass@1 and pass@2, and every one "
         "takes augmentations=N: deterministic:augmentations=16."
     )

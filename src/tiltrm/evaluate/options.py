@@ -13,7 +13,7 @@ from tiltrm.diagnose import NOISES, ROOTED, SMALL
 from tiltrm.errors import SettingsError
 from tiltrm.evaluate.job import DIAGNOSE
 from tiltrm.explore.choices import BEST_SO_FAR
-from tiltrm.explore.plan import Adaptive, Stage
+from tiltrm.explore.plan import Adaptive, Stage, parse_stages
 from tiltrm.settings import (
     ADAPTIVE,
     LARGEST_CLOUD,
@@ -169,11 +169,14 @@ def plan_of(settings: Mapping[str, Any]) -> Adaptive:
 
 
 def stages_from(stages: Any) -> tuple[Stage, ...]:
-    """The stages of a plan from [particles, outer steps, continues, noise] each."""
+    """The stages of a plan, from their text or from [particles, outer steps, continues, noise]."""
+    if isinstance(stages, str):
+        stages = _as_lists(parse_stages(stages))
     if not isinstance(stages, list | tuple) or not all(map(_is_stage, stages)):
         raise SettingsError(
-            "stages must be a list of [particles, outer steps], each perhaps followed by true "
-            f"where particles continue, and then by its own noise, got {repr(stages)}"
+            'stages must be a text like "1x20 8x24@0.6*4", or a list of [particles, outer steps], '
+            "each perhaps followed by true where particles continue, and then by its own noise, "
+            f"got {repr(stages)}"
         )
     return tuple(Stage(*stage[:3], *map(float, stage[3:])) for stage in stages)
 
@@ -202,9 +205,13 @@ def steps_of(stages: Iterable[Sequence[int]]) -> int:
 
 def stages_as_lists(plan: Adaptive) -> tuple[tuple[float, ...], ...]:
     """The inverse of `stages_from`; a stage has a noise only where it is its own."""
+    return _as_lists(plan.stages)
+
+
+def _as_lists(stages: Iterable[Stage]) -> tuple[tuple[float, ...], ...]:
     return tuple(
         (s.particles, s.outer_steps, s.continues, *(() if s.noise is None else (s.noise,)))
-        for s in plan.stages
+        for s in stages
     )
 
 

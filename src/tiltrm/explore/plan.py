@@ -9,7 +9,7 @@ from tiltrm.errors import SettingsError
 from tiltrm.explore.noise import NoiseFreeFirst, Scheduled, everywhere
 from tiltrm.settings import LARGEST_SCALE, Exploration
 
-STAGE = re.compile(r"(\d+)x(\d+)(?:@(\d*\.?\d+))?(\+?)(?:\*(\d+))?")
+STAGE = re.compile(r"(\d+)x(\d+)(?:@(\d*\.?\d+))?(\+?)(?:\*(\d{1,4}))?")
 
 
 @dataclass(frozen=True)
