@@ -109,13 +109,17 @@ def test_paths_by_length_and_valid_before_broken() -> None:
     answers = torch.stack([maze.encode(text, answer=True) for text in texts])
 
     class Given:
-        problem = type("P", (), {"tokens": puzzle[None]})
+        problem = type("P", (), {"tokens": puzzle[None], "unchanged": torch.tensor([False] * 3)})
         answers = torch.stack([maze.encode(text, answer=True) for text in texts])[None]
 
     value = by_path(maze.violations, maze.path_length)(None, Given)  # type: ignore[arg-type]
     assert value is not None
     assert value[0].tolist()[:2] == [-4.0, -10.0]
     assert value[0, 2] < -(10**5)
+    Given.problem.unchanged = torch.tensor([False, True, True])  # type: ignore[attr-defined]
+    seen = by_path(maze.violations, maze.path_length)(None, Given)  # type: ignore[arg-type]
+    assert seen is not None
+    assert seen[0].tolist() == [-4.0, -9.5, float(value[0, 2])]
     assert len(answers) == 3
 
 

@@ -128,6 +128,18 @@ if (job.judged) {
     return [rules.violations(puzzle, answer), rules.isSolved(puzzle, answer), rules.given(puzzle)];
   });
 }
+if (job.paths) { // the bank after every step, and what the stopping rule makes of it
+  const { banked, byPath, byShortest } = await engine("bank");
+  const { task: name, side, puzzle, share, least, steps } = job.paths;
+  const task = taskOf({ task: name, side, symbols: [] }), values = byPath(task), rule = byShortest(share, least);
+  let bank = null;
+  out.paths = steps.map(({ answers, unchanged, halt }) => {
+    const info = { puzzle, answers, unchanged, halt, logWeights: halt.map(() => 0) };
+    bank = banked(bank, info, values(info));
+    const { decided, fromBank } = rule({ ...info, bank });
+    return [decided, fromBank, [...bank.answer], bank.halt];
+  });
+}
 if (job.stated) {
   const { statedConfidence } = await engine("confidence");
   out.stated = job.stated.map(({ known, settings, stop }) => statedConfidence(buildSearch(known, taskOf(known), settings), stop));

@@ -1,12 +1,16 @@
 """Rules and addresses of the page's engine, in Node, beside the library's."""
 
 import json
+from types import SimpleNamespace
 from typing import Any
 
 import torch
 from tests.tasks.pencil.pencil_samples import LINK, PUZZLES
 from torch import Tensor
 
+from tiltrm.explore.bank import banked, by_path
+from tiltrm.explore.cloud import Cloud
+from tiltrm.explore.stopping import by_shortest
 from tiltrm.tasks import MAZE, SUDOKU, Maze, Task, by_name
 from tiltrm.tasks.pencil import PENCIL, TASKS
 
@@ -56,6 +60,51 @@ def test_rules_are_the_librarys() -> None:
     asked, wanted = zip(*pairs, strict=True)
     assert node({"judged": asked})["judged"] == list(wanted)
     assert [solved for _, solved, _ in wanted].count(True) == 8
+
+
+def test_the_bank_of_paths_is_the_librarys() -> None:
+    """Equal paths of the unchanged maze and of another view, one after the other and together."""
+    maze = Maze(4)
+    puzzle = maze.encode("S" + " " * 14 + "G")
+    top, left, long, torn = (
+        maze.encode(text, answer=True)
+        for text in (
+            "Sooo   o   o   G", "S   o   o   oooG", "S ooo o ooo    G", "Soo    o   o   G"
+        )
+    )  # fmt: skip
+    assert [int(maze.violations(puzzle, path)) == 0 for path in (top, left, long, torn)] == [
+        True, True, False, False
+    ]  # fmt: skip
+    script = [  # answers, which of them see the maze unchanged, halt logits
+        ([torn, left], [True, False], [0.5, 0.25]),
+        ([top, left], [True, False], [1.5, 1.25]),
+        ([left, left], [True, False], [2.5, 2.25]),
+        ([left, long], [False, False], [3.5, 3.25]),
+    ]
+    steps = [
+        {"answers": [a.tolist() for a in answers], "unchanged": unchanged, "halt": halts}
+        for answers, unchanged, halts in script
+    ]
+    asked = {"task": maze.name, "side": 4, "puzzle": puzzle.tolist(), "share": 1, "least": 2}
+    found = node({"paths": {**asked, "steps": steps}})["paths"]
+    value, rule, bank = by_path(maze.violations, maze.path_length), by_shortest(1.0, 2), None
+    for (answers, unchanged, halts), own in zip(script, found, strict=True):
+        problem = SimpleNamespace(tokens=puzzle[None], unchanged=torch.tensor(unchanged))
+        context: Any = SimpleNamespace(
+            problem=problem, answers=torch.stack(answers)[None],
+            decodable=torch.ones(1, 2, dtype=torch.bool),
+            halt_logit=lambda halts=halts: torch.tensor([halts]),
+        )  # fmt: skip
+        cloud = Cloud(None, torch.zeros(1, 2), torch.zeros(1, 2), bank)  # type: ignore[arg-type]
+        bank = banked(cloud, context, value)
+        decision = rule(cloud._replace(bank=bank), context)
+        wanted = [
+            bool(decision.decided), decision.from_bank, bank.answers[0].tolist(),
+            float(bank.halt_logit[0]),
+        ]  # fmt: skip
+        assert own == wanted
+    assert [own[0] for own in found] == [False, True, True, False]
+    assert [own[2] for own in found] == [path.tolist() for path in (left, top, top, top)]
 
 
 def test_the_rules_of_pencil_puzzles_are_the_librarys() -> None:

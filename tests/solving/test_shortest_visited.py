@@ -22,6 +22,7 @@ from tiltrm.model.base import State
 from tiltrm.model.trm import TRM, TRMConfig
 from tiltrm.solving import build_search, solve
 from tiltrm.solving.methods import Stopping, adaptive_plan, path_values, stopping_rules
+from tiltrm.solving.plans import plan_views
 from tiltrm.solving.tune import Tuner
 from tiltrm.solving.tune_store import PartStore
 from tiltrm.tasks import Maze
@@ -129,8 +130,28 @@ def test_agreement_on_the_length() -> None:
     assert not by_shortest(0.5, 2)(broken, None).decided.any()  # type: ignore[arg-type]
 
 
-def test_the_first_of_the_shortest_answers() -> None:
-    """The first particle sees the puzzle unchanged, so it breaks ties as the model does."""
+def test_a_path_of_the_unchanged_maze_answers() -> None:
+    """Other views come later and are as short; the model's own choice among equal paths counts."""
+    open_ = MAZE.encode("S" + " " * 14 + "G")[None]
+    along_top = MAZE.encode("Sooo" + "   o" * 2 + "   G", answer=True)
+    model = Scripted([along_top], [0.0])
+    plan = Adaptive((Stage(2, 1), Stage(8, 2)), noise=0.0, symmetric_views=True)
+    own = Stopping(2.0, False, agree_share=0.25, agree_among=3, shortest_visited=True)
+    views = plan_views(plan, MAZE, model, torch.device("cpu"))
+    rules = stopping_rules(model, stopping=own)
+    search = adaptive_search(model, plan, rules, None, views, path_values(MAZE))
+    clouds: list[Tensor] = []
+    found = run_search(search, open_, watch=lambda info: clouds.append(info.context.answers[0]))
+    assert found.decided_by == ("agreement",)
+    assert int(found.outer_steps[0]) == 2
+    assert torch.equal(found.answers[0], along_top)
+    solved = [one for one in clouds[-1] if MAZE.violations(open_[0], one) == 0]
+    assert not torch.equal(solved[0], along_top)  # the first that agrees has another path
+    assert float(found.confidence[0]) == 0.25
+    assert float(found.cell_confidence[0, 3]) > 0.25  # of the answer, too
+
+
+def test_the_first_of_the_shortest_gives_the_marginals() -> None:
     score = torch.tensor([[0.0, 1.0, 2.0], [0.0, 1.0, 2.0]])
     cloud = clouds([[-9.0, -9.0, -9.0], [-11.0, -9.0, -9.0]], [-9.0, -9.0], score)
     decided = by_shortest(0.5, 2)(cloud, None)  # type: ignore[arg-type]

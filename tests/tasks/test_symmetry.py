@@ -62,6 +62,16 @@ def test_a_symmetry_is_a_permutation_of_cells_and_of_ids(task: Task) -> None:
     assert (symmetry.names[:, :2] == torch.arange(2)).all()  # pad and blank (or wall) stay
 
 
+@pytest.mark.parametrize("task", TASKS, ids=lambda task: task.name)
+def test_the_identity_is_the_symmetry_that_changes_nothing(task: Task) -> None:
+    drawn = views(task, 12, seed=0, again=True)
+    tokens = torch.randint(0, task.vocabulary, (9, task.cells), generator=seeded(1))
+    same = (drawn.apply(tokens.expand(12, -1, -1)) == tokens).flatten(1).all(-1)
+    assert torch.equal(drawn.is_identity, same)
+    assert drawn.is_identity[0]
+    assert not drawn.is_identity[1]
+
+
 def test_particles_of_a_puzzle_move_alike() -> None:
     symmetry = SUDOKU.symmetry(2, seeded(3))
     tokens = torch.randint(0, 11, (2, 5, 81), generator=seeded(4))

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
 CELLS = 10.0  # a path longer by so many is as bad as one broken rule
 BROKEN = 1e6  # the value of a path with broken rules lies below that of any without
+UNCHANGED = 0.5  # cells by which a path of the unchanged puzzle is better: of equal ones it counts
 
 # The value of every particle's answer, higher is better; None at a step that banks nothing.
 VisitedValue = Callable[["Cloud", "Context"], Tensor | None]  # -> (puzzle, particle)
@@ -73,13 +74,17 @@ def by_guide_score(potential: Potential) -> VisitedValue:
 def by_path(
     violations: Callable[[Tensor, Tensor], Tensor], length: Callable[[Tensor, Tensor], Tensor]
 ) -> VisitedValue:
-    """For paths: the fewer cells the better; any valid path before any with broken rules."""
+    """For paths: the fewer cells the better; any valid path before any with broken rules.
+
+    Of paths of the same length, those of particles that see the puzzle unchanged come first: they
+    break ties as the model does.
+    """
 
     def value(cloud: "Cloud", context: "Context") -> Tensor:
         puzzles, answers = context.problem.tokens[:, None], context.answers
         broken = violations(puzzles, answers)
-        cells = length(puzzles, answers)
-        return -torch.where(broken == 0, cells.float(), BROKEN + broken.float())
+        cost = length(puzzles, answers) - UNCHANGED * context.problem.unchanged.float()
+        return -torch.where(broken == 0, cost, BROKEN + broken.float())
 
     return value
 

@@ -33,6 +33,13 @@ class Problem(NamedTuple):
             self.tokens[puzzles], inputs, self.keys[puzzles], self.particles[particles], views
         )
 
+    @property
+    def unchanged(self) -> Tensor:
+        """Which particles see the puzzle as it is: (particle,) bool."""
+        if self.views is None:
+            return torch.ones_like(self.particles, dtype=torch.bool)
+        return self.views.is_identity
+
     def with_views(self, model: RecursiveModel, views: Symmetry) -> "Problem":
         """The same puzzles, each particle under its own symmetry."""
         particles = len(self.particles)

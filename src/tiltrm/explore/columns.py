@@ -1,5 +1,7 @@
 """The results of puzzles that a search has finished, as columns with a row for each of them."""
 
+from typing import NamedTuple
+
 import torch
 from torch import Tensor
 
@@ -14,11 +16,11 @@ from tiltrm.model.base import RecursiveModel
 
 
 def decided_columns(
-    model: RecursiveModel, info: StepInfo, decision: Decision, rows: Tensor
+    model: RecursiveModel, info: StepInfo, decision: Decision, rows: Tensor, bank: Bank | None
 ) -> dict[str, Tensor]:
     """Fields of SearchResult for the puzzles at `rows`, which a stopping rule has decided.
 
-    Token marginals are the chosen particle's own, mixed with its answer by the probability that
+    Token marginals are the chosen particle's own, mixed with the answer by the probability that
     the rule gives it.
     """
     context, particle = info.context, decision.particle[rows]
@@ -26,12 +28,15 @@ def decided_columns(
     own = in_groups(lambda x: torch.softmax(model.decode(x), -1), answer)[:, 0]
     if context.problem.views is not None:
         own = context.problem.views.part(particle).undo_shares(own)
-    chosen = context.answers[rows, particle].long()[..., None]
+    given = _given(info, rows, particle)
+    if decision.from_bank and bank is not None:
+        given = _Given(bank.answers[rows], bank.halt_logit[rows])
+    chosen = given.answers.long()[..., None]
     probability = decision.probability[rows].float()
     certain = probability.double()[:, None, None]
     marginal = own.double() * (1.0 - certain)
     marginal.scatter_add_(-1, chosen, certain.expand_as(own[..., :1]))
-    return _columns(info, rows, particle, probability, marginal)
+    return _columns(info, rows, given, probability, marginal)
 
 
 def voted_columns(model: RecursiveModel, info: StepInfo, rows: Tensor) -> dict[str, Tensor]:
@@ -44,7 +49,8 @@ def voted_columns(model: RecursiveModel, info: StepInfo, rows: Tensor) -> dict[s
     weight = (info.log_weights.exp() * agrees_with(answers, particle)).sum(-1)
     votes = info.log_weights[rows].double().exp()
     marginal = token_marginals(answers[rows], votes, model.vocabulary)
-    return _columns(info, rows, particle[rows], weight[rows].float(), marginal)
+    given = _given(info, rows, particle[rows])
+    return _columns(info, rows, given, weight[rows].float(), marginal)
 
 
 def banked_columns(
@@ -69,15 +75,27 @@ def banked_columns(
     }
 
 
+class _Given(NamedTuple):
+    """The answers of puzzles, and how sure the halting head was of them."""
+
+    answers: Tensor  # (row, cell)
+    halt_logit: Tensor  # (row,)
+
+
+def _given(info: StepInfo, rows: Tensor, particle: Tensor) -> _Given:
+    """The answers of one particle for each row, as they are now."""
+    context = info.context
+    return _Given(context.answers[rows, particle], context.halt_logit()[rows, particle])
+
+
 def _columns(
-    info: StepInfo, rows: Tensor, particle: Tensor, confidence: Tensor, marginal: Tensor
+    info: StepInfo, rows: Tensor, given: _Given, confidence: Tensor, marginal: Tensor
 ) -> dict[str, Tensor]:
     dead = degenerate(info.log_weights[rows])
-    chosen = info.context.answers[rows, particle]
-    share = marginal.gather(-1, chosen.long()[..., None])[..., 0].float()
-    halting = halt_probability(info.context.halt_logit()[rows, particle])
+    share = marginal.gather(-1, given.answers.long()[..., None])[..., 0].float()
+    halting = halt_probability(given.halt_logit)
     return {
-        "answers": chosen.masked_fill(dead[:, None], 0),
+        "answers": given.answers.masked_fill(dead[:, None], 0),
         "confidence": confidence.masked_fill(dead, 0.0),
         "cell_confidence": share.masked_fill(dead[:, None], 0.0),
         "terminal_entropy": marginal_entropy(marginal).masked_fill(dead[:, None], 1.0),

@@ -203,7 +203,7 @@ class StagedSearch:
             now = decision.decided & left
             if now.any():
                 rows = now.nonzero()[:, 0]
-                columns = decided_columns(self.model, info, decision, rows)
+                columns = decided_columns(self.model, info, decision, rows, cloud.bank)
                 finished.append(self._report(batch, rows, name, columns))
                 left &= ~now
         last, late = batch.steps == self.plan.outer_steps, batch.seconds >= self.seconds

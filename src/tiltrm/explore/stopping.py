@@ -19,6 +19,7 @@ class Decision(NamedTuple):
     decided: Tensor  # (puzzle,) bool
     particle: Tensor  # (puzzle,) the particle that answers
     probability: Tensor  # (puzzle,) that the answer is right, as the rule sees it
+    from_bank: bool = False  # the best answer that was visited takes the place of the particle's
 
 
 StoppingRule = Callable[[Cloud, Context], Decision]  # the cloud after weighing, before resampling
@@ -82,19 +83,20 @@ def by_shortest(share: float, particles: int) -> StoppingRule:
     """Decided once `share` of the living particles, in a cloud of at least `particles`, have found
     a valid path as short as the shortest that was visited. They need not agree on its cells.
 
-    For searches with a bank of paths (`tiltrm.explore.bank.by_path`). The first such particle
-    answers: the first of a plan sees the puzzle unchanged, so that ties between paths are broken as
-    the model breaks them. A puzzle that is never decided gets the best path that was visited.
+    For searches with a bank of paths (`tiltrm.explore.bank.by_path`). The best path that was
+    visited answers, whether the puzzle is decided or not: of equally short ones the first of the
+    unchanged puzzle, so that ties between paths are broken as the model breaks them.
     """
 
     def rule(cloud: Cloud, context: Context) -> Decision:
         assert cloud.bank is not None
         visited, alive = cloud.bank.visited, cloud.log_weights > -torch.inf
-        same = alive & (visited >= cloud.bank.value[:, None]) & (visited > -BROKEN)
+        best = cloud.bank.value.floor()[:, None]  # floor: without what the unchanged puzzle adds
+        same = alive & (visited.floor() >= best) & (visited > -BROKEN)
         agreed = same.sum(-1) / alive.sum(-1).clamp(min=1)
         enough = (agreed >= share) & same.any(-1) & (visited.shape[1] >= particles)
         first = first_best(torch.zeros_like(visited), same)
-        return Decision(enough, first, agreed)
+        return Decision(enough, first, agreed, from_bank=True)
 
     return rule
 

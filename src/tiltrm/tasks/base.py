@@ -136,6 +136,13 @@ class Symmetry:
     source: Tensor  # (puzzle, cell): where each cell comes from
     names: Tensor  # (puzzle, vocabulary): the new id of each id
 
+    @property
+    def is_identity(self) -> Tensor:
+        """Which of them change nothing: (puzzle,) bool."""
+        same = (x == torch.arange(x.shape[1], device=x.device) for x in (self.source, self.names))
+        cells, ids = (column.all(-1) for column in same)
+        return cells & ids
+
     def apply(self, tokens: Tensor) -> Tensor:
         """(puzzle, ..., cell) -> the same shape and dtype, moved."""
         return _rename(_move(tokens, self.source), self.names)

@@ -23,6 +23,9 @@ export function undo({ source, names }, tokens) {
   return answer;
 }
 
+const counts = (numbers) => numbers.every((number, place) => number === place);
+const isIdentity = ({ source, names }) => counts(source) && counts(names);
+
 export const moved = ({ source, names }, tokens) => Uint8Array.from(source, (from) => names[tokens[from]]);
 
 export class Search {
@@ -67,6 +70,7 @@ export class Search {
       if (rows.length < particles) throw new Error(`Expected at most ${rows.length} particles with symmetric views, got ${particles}.`);
       this.inputs = await model.embed(rows.map((view) => moved(view, this.tokens)));
       this.view = rows;
+      this.unchanged = rows.map(isIdentity);
     } else this.inputs ??= await model.embed([this.tokens]);
     const kept = cloud && !this.search.plan.symmetric_views ? Math.min(continues ? cloud.score.length : 1, particles) : 0;
     const half = (name) => {
@@ -101,6 +105,7 @@ export class Search {
     const context = {
       puzzle: this.tokens, task: this.task, state, previous: before, answers, halt, logits, particles,
       cells: this.model.cells, vocabulary: this.model.vocabulary,
+      unchanged: this.unchanged ?? particles.map(() => true),
       settled: answers.map((answer, k) => sameTokens(answer, before.answers[k])),
     };
     const { logWeights, score } = this.weigh(before, context, number);
@@ -245,15 +250,15 @@ export class Search {
   }
 
   /** Where a rule vouches for a particle: its own probabilities, mixed with its answer by the rule's. */
-  vouched(info, { particle, probability }) {
-    const answer = info.answers[particle];
+  vouched(info, { particle, probability, fromBank }) {
+    const { answer, halt } = fromBank ? info.bank : { answer: info.answers[particle], halt: info.halt[particle] };
     const certain = fround(probability);
     const marginal = this.softmax(info.logits, particle);
     marginal.forEach((row, cell) => {
       row.forEach((share, token) => (row[token] = share * (1 - certain)));
       row[answer[cell]] += certain;
     });
-    return { answer, confidence: certain, marginal, halt: Math.exp(logSigmoid(info.halt[particle])), dead: isDead(info.logWeights) };
+    return { answer, confidence: certain, marginal, halt: Math.exp(logSigmoid(halt)), dead: isDead(info.logWeights) };
   }
 
   /** The token probabilities of one particle, its view undone: (cell)(token). */
