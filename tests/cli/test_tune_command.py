@@ -19,7 +19,7 @@ from tiltrm.solving import build_search
 from tiltrm.solving.confidence import StopFeatures, fit
 from tiltrm.solving.plans import TunedPlan
 from tiltrm.solving.trajectories import Played
-from tiltrm.solving.tune import Checked, PlanPoint, Tuner, Tuning
+from tiltrm.solving.tune import Checked, Pairs, PlanPoint, Tuner, Tuning
 
 PLAN = Adaptive(parse_stages("1x3 2x2*2"), noise=0.2, beta=1.0, symmetric_views=True)
 
@@ -27,7 +27,7 @@ PLAN = Adaptive(parse_stages("1x3 2x2*2"), noise=0.2, beta=1.0, symmetric_views=
 def tuning(*, kept: bool = True) -> Tuning:
     return Tuning(
         TunedPlan(PLAN, 1.5), kept, "labels", 20, Played(0.9, 0.1, 50.0), Checked(20, 18, 51.0),
-        Checked(20, 16, 80.0), 12345, (PlanPoint(40.0, 0.8, "1x3", 1.5),), None,
+        Checked(20, 16, 80.0), Pairs(3, 1), 12345, (PlanPoint(40.0, 0.8, "1x3", 1.5),), None,
     )  # fmt: skip
 
 
@@ -55,6 +55,7 @@ def test_the_result_is_stored_said_and_used(
     assert "frontier on 20 puzzles, right by labels" in out
     assert "chosen: 1x3 2x2*2; noise 0.2, beta 1, symmetric views" in out
     assert "90.00% right at 51.0 evaluations; the task's own plan: 80.00% right" in out
+    assert "kept (3 won, 1 lost)" in out
     model = load(folder)
     assert build_search(model).plan == PLAN
     assert build_search(model, tuned=False).plan != PLAN

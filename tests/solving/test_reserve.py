@@ -65,7 +65,7 @@ def test_two_noises_that_solve_different_puzzles_alternate() -> None:
     first, second = [1 / 64, 1 / 64, 0.0, 0.0], [0.0, 0.0, 1 / 64, 1 / 64]
     noisy = {0.1: trajectories(first), 0.5: trajectories(second)}
     assert kind(noisy).noises == (0.1, 0.5)
-    stages = with_reserve(START, recording(noisy), STOPPING, PRICE / 48).stages[1:]
+    stages = with_reserve(START, recording(noisy), STOPPING, PRICE).stages[1:]
     assert [stage.noise for stage in stages[:12]] == [0.1] * 4 + [0.5] * 4 + [0.1] * 4
 
 
@@ -92,11 +92,11 @@ def test_a_reserve_is_as_long_as_more_trajectories_pay(
     rates: list[float], trajectory_count: int
 ) -> None:
     found = recording({0.3: trajectories(rates, at=30)})
-    stages = with_reserve(START, found, STOPPING, PRICE / 48).stages[1:]
+    stages = with_reserve(START, found, STOPPING, PRICE).stages[1:]
     assert all((stage.particles, stage.outer_steps) == (PARTICLES, 32) for stage in stages)
     assert sum(stage.particles for stage in stages) == trajectory_count
     enough = Adaptive(parse_stages(f"1x20 32x16*{LARGEST // 32 // 32}"), noise=0.3)
-    assert with_reserve(enough, found, STOPPING, PRICE / 48) == enough
+    assert with_reserve(enough, found, STOPPING, PRICE) == enough
 
 
 def test_a_threshold_is_compared_in_many_orders(monkeypatch: pytest.MonkeyPatch) -> None:

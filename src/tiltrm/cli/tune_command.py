@@ -155,7 +155,8 @@ def words(found: Tuning, stored: str) -> str:
         f"  played: {found.played.right:.2%} right at {found.played.evaluations:,.1f} evaluations",
         f"  on {found.checked.puzzles:,} other puzzles: {_share(found.checked)}; "
         f"the task's own plan: {_share(found.untuned)}",
-        f"  {verdict}; tuning took {found.evaluations:,} evaluations",
+        f"  {verdict} ({found.pairs.won:,} won, {found.pairs.lost:,} lost)",
+        f"  tuning took {found.evaluations:,} evaluations",
     ]
     if found.calibration is None:
         lines.append("  confidence not calibrated: too few puzzles, or no judge of single answers")

@@ -1,6 +1,6 @@
 """The plan that is worth most on recorded trajectories, by coordinate descent.
 
-A plan is worth its share of right answers less PRICE for every 48 outer steps that it costs.
+A plan is worth its share of right answers less PRICE for every outer step that it costs.
 Proved by tests/solving/test_tune.py.
 """
 
@@ -24,7 +24,7 @@ from tiltrm.solving.trajectories import (
     play,
 )
 
-PRICE = 0.0003  # of 48 outer steps, in right answers
+PRICE = 0.0003 / 48  # of an outer step of one particle, in right answers
 BETAS = (0.0, 0.25, 1.0)
 ORDERS = 16  # of the recorded trajectories, where thresholds are compared
 
@@ -61,7 +61,7 @@ class PlanSearch:
         self.recording, self.model, self.rules = recording, model, rules
         self.most_steps = per_puzzle / recording.per_step  # of all particles together
         self.noises = list(recording.noisy) or [0.0]
-        self.unit = 48 * recording.per_step
+        self.per_step = recording.per_step
         self.thresholds = [0.0] if rules else _thresholds(recording.quiet, model)
         self.tried: dict[tuple[str, float, float, float], list[Played]] = {}
 
@@ -101,7 +101,7 @@ class PlanSearch:
         by_vote = outcome.voted > outcome.undecided / 2
         if not by_vote:
             stopping = self._stopping(found)
-            reserved = with_reserve(found.plan, self.recording, stopping, PRICE / 48)
+            reserved = with_reserve(found.plan, self.recording, stopping, PRICE)
             found = found._replace(plan=within(reserved, self.most_steps))
         found = self.with_checked_threshold(found)
         outcome = self._play(found)[-1]  # the usual plan's noises are not among the recorded ones
@@ -185,7 +185,7 @@ class PlanSearch:
         return self._value(self._play(self._plan(shape))[-1])
 
     def _value(self, outcome: Played) -> float:
-        return outcome.right - PRICE * outcome.evaluations / self.unit
+        return outcome.right - PRICE * outcome.evaluations / self.per_step
 
 
 def within(plan: Adaptive, steps: float) -> Adaptive:

@@ -2,10 +2,10 @@
 
 1. Trajectories of every second puzzle are recorded (`tiltrm.solving.tune_recording`).
 2. Plans are played on the recordings (`tiltrm.solving.trajectories`) and improved one number at a
-   time. A plan is worth its share of right answers less PRICE for every 48 outer steps it costs.
+   time. A plan is worth its share of right answers less PRICE for every outer step that it costs.
 3. The chosen plan and the task's own are run on the other puzzles. The chosen one is kept where it
    is right as often there at fewer evaluations, or at more evaluations right so much more often
-   that chance does not explain it. The calibration of the confidence comes from this run.
+   that it is worth PRICE and hardly chance. The calibration of the confidence comes from this run.
 
 Right means equal to the label, where there are labels; otherwise valid by the rules of the task;
 otherwise equal to the answer on which the trajectories agree. Proved by tests/solving/test_tune.py.
@@ -38,7 +38,7 @@ from tiltrm.solving.methods import (
     path_values,
     stopping_rules,
 )
-from tiltrm.solving.plan_search import PlanPoint, PlanSearch
+from tiltrm.solving.plan_search import PRICE, PlanPoint, PlanSearch
 from tiltrm.solving.plans import TunedPlan, plan_views
 from tiltrm.solving.tidy import with_tidy_answers
 from tiltrm.solving.trajectories import Played, answer_numbers, follow_many
@@ -52,7 +52,7 @@ from tiltrm.tasks.registry import defaults_of
 JUDGES = (LABELS, RULES, AGREEMENT)
 FEWEST = 40  # puzzles; half of them choose, half of them check
 PART_SECONDS = 20.0
-CHANCE = 0.05  # a gain that costs evaluations must be less likely than this without any
+CHANCE = 0.2  # a gain that costs evaluations is kept unless it is likelier than this by chance
 TIMED = 0.3  # seconds that a run takes to say how fast the model is
 CHECKED = {  # columns of a real run, with their kinds of numpy types
     "decided_by": "U", "confidence": "f", "halt_probability": "f", "outer_steps": "i",
@@ -70,16 +70,32 @@ class Checked(NamedTuple):
     evaluations: float  # per puzzle
 
 
-def is_worth_keeping(own: Arrays, usual: Arrays) -> bool:
-    """Whether a plan is right as often for less, or more often than chance explains for more.
+class Pairs(NamedTuple):
+    """Puzzles on which one of two plans is right and the other is not."""
 
-    Both have the columns right and evaluations, for the same puzzles. Chance: a sign test.
+    won: int
+    lost: int
+
+    @classmethod
+    def of(cls, own: Arrays, usual: Arrays) -> "Pairs":
+        """From columns `right` for the same puzzles."""
+        one, other = own["right"], usual["right"]
+        return cls(int((one & ~other).sum()), int((other & ~one).sum()))
+
+
+def is_worth_keeping(own: Arrays, usual: Arrays, price: float) -> bool:
+    """Whether a plan is right as often for less, or so much more often that it is worth the price.
+
+    Both have the columns right and evaluations, for the same puzzles. price: of an evaluation, in
+    right answers. A gain that costs must also pass a sign test, a mild one: whoever keeps a plan
+    for a gain that was chance pays evaluations, whoever turns down a true one gives away answers.
     """
-    won = int((own["right"] & ~usual["right"]).sum())
-    lost = int((usual["right"] & ~own["right"]).sum())
-    if own["evaluations"].mean() < usual["evaluations"].mean():
+    won, lost = Pairs.of(own, usual)
+    dearer = own["evaluations"].mean() - usual["evaluations"].mean()
+    if dearer < 0:
         return won >= lost
-    return at_most(lost, won + lost, 0.5) <= CHANCE
+    gain = (won - lost) / len(own["right"])
+    return gain > price * dearer and at_most(lost, won + lost, 0.5) <= CHANCE
 
 
 @dataclass(frozen=True)
@@ -93,6 +109,7 @@ class Tuning:
     played: Played  # the chosen plan on the recordings
     checked: Checked
     untuned: Checked
+    pairs: Pairs  # of these two
     evaluations: int  # spent on all of this
     frontier: tuple[PlanPoint, ...]
     calibration: Calibration | None
@@ -103,7 +120,7 @@ class Tuning:
             **self.chosen.as_mapping(), "kept": self.kept, "judge": self.judge,
             "puzzles": self.puzzles, "played": self.played._asdict(),
             "checked": self.checked._asdict(), "untuned": self.untuned._asdict(),
-            "evaluations": self.evaluations,
+            **self.pairs._asdict(), "evaluations": self.evaluations,
             "frontier": [point._asdict() for point in self.frontier],
         }  # fmt: skip
 
@@ -184,10 +201,11 @@ class Tuner:
             chosen_puzzle(self.model))  # fmt: skip
         results = self._check({"tuned": own, "untuned": usual})
         checked, untuned = (self._score(results[name]) for name in ("tuned", "untuned"))
-        kept = is_worth_keeping(results["tuned"], results["untuned"])
+        both = results["tuned"], results["untuned"]
+        kept = is_worth_keeping(*both, price=PRICE / self.per_step)
         final, name = (own, "tuned") if kept else (usual, "untuned")
         return Tuning(
-            chosen, kept, judge, len(rows), played, checked, untuned, self.spent,
+            chosen, kept, judge, len(rows), played, checked, untuned, Pairs.of(*both), self.spent,
             search.frontier(), self._calibration(results[name], final),
         )  # fmt: skip
 
