@@ -18,7 +18,7 @@ from tiltrm.model.trm import TRM
 from tiltrm.solving import build_search
 from tiltrm.solving.confidence import StopFeatures, fit
 from tiltrm.solving.plans import TunedPlan
-from tiltrm.solving.trajectories import Played
+from tiltrm.solving.playing import Played
 from tiltrm.solving.tune import Checked, Pairs, PlanPoint, Tuner, Tuning
 
 PLAN = Adaptive(parse_stages("1x3 2x2*2"), noise=0.2, beta=1.0, symmetric_views=True)

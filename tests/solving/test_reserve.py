@@ -11,8 +11,9 @@ from tiltrm.solving import plan_search
 from tiltrm.solving.methods import Stopping
 from tiltrm.solving.plan_search import PRICE, PlanSearch, within
 from tiltrm.solving.plans import TunedPlan
+from tiltrm.solving.playing import PlanRecording
 from tiltrm.solving.reserve import LARGEST, PARTICLES, Kind, best_kind, with_reserve
-from tiltrm.solving.trajectories import PlanRecording, TrajectoryRecord, play
+from tiltrm.solving.trajectories import TrajectoryRecord
 
 MODEL: Any = Wells()
 STOPPING = Stopping(5.0, settled=False)
@@ -108,8 +109,7 @@ def test_a_threshold_is_compared_in_many_orders(monkeypatch: pytest.MonkeyPatch)
     search.thresholds = [5.0, 8.0]
     plan = Adaptive(parse_stages("1x4 4x12*16"), noise=0.3, symmetric_views=True)
     low, high = (
-        play(search.recording, plan, Stopping(above, settled=False))[-1]
-        for above in search.thresholds
+        search.player.play(plan, Stopping(above, settled=False))[-1] for above in search.thresholds
     )
     assert low.right == high.right == pytest.approx(1.0)
     assert low.evaluations < high.evaluations

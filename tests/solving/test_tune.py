@@ -18,7 +18,8 @@ from tiltrm.explore.search import adaptive_search
 from tiltrm.solving import tune_recording
 from tiltrm.solving.methods import Stopping, stopping_rules
 from tiltrm.solving.plan_search import with_usual_end
-from tiltrm.solving.trajectories import PlanRecording, follow_many, play
+from tiltrm.solving.playing import PlanRecording, Player
+from tiltrm.solving.trajectories import follow_many
 from tiltrm.solving.tune import AGREEMENT, LABELS, RULES, Tuner, is_worth_keeping
 from tiltrm.solving.tune_store import PartStore
 from tiltrm.tasks.base import PAD, TaskDefaults
@@ -79,7 +80,7 @@ def test_a_played_plan_is_the_real_one_in_the_mean() -> None:
     )
     plan = Adaptive(parse_stages("1x4 4x6 4x6"), noise=0.3, beta=0.25)
     stopping = Stopping.of(MODEL, halt_above=5.0)
-    played = play(recording, plan, stopping)[-1]
+    played = Player(recording).play(plan, stopping)[-1]
     keys = torch.arange(count)  # equal puzzles must not share their noise
     search = adaptive_search(MODEL, plan, stopping_rules(MODEL, None, stopping))
     real = run_search(search, many.questions, seed=5, keys=keys)

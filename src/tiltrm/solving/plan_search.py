@@ -16,13 +16,9 @@ from tiltrm.model.base import RecursiveModel
 from tiltrm.settings import HALT_ABOVE
 from tiltrm.solving.methods import Stopping
 from tiltrm.solving.plans import TunedPlan
+from tiltrm.solving.playing import PlanRecording, Played, Player
 from tiltrm.solving.reserve import with_reserve
-from tiltrm.solving.trajectories import (
-    PlanRecording,
-    Played,
-    TrajectoryRecord,
-    play,
-)
+from tiltrm.solving.trajectories import TrajectoryRecord
 
 PRICE = 0.0003 / 48  # of an outer step of one particle, in right answers
 BETAS = (0.0, 0.25, 1.0)
@@ -59,6 +55,7 @@ class PlanSearch:
     ) -> None:  # fmt: skip
         """per_puzzle: evaluations that the chosen plan may spend on one puzzle."""
         self.recording, self.model, self.rules = recording, model, rules
+        self.player = Player(recording)
         self.most_steps = per_puzzle / recording.per_step  # of all particles together
         self.noises = list(recording.noisy) or [0.0]
         self.per_step = recording.per_step
@@ -121,7 +118,7 @@ class PlanSearch:
         def worth(above: float) -> tuple[float, float]:
             stopping = self._stopping(tuned._replace(halt_above=above))
             outcomes = [
-                play(self.recording, tuned.plan, stopping, order)[-1] for order in range(ORDERS)
+                self.player.play(tuned.plan, stopping, order)[-1] for order in range(ORDERS)
             ]
             return round(sum(map(self._value, outcomes)), 9), above
 
@@ -178,7 +175,7 @@ class PlanSearch:
         name = tuned.as_mapping()
         key = name["stages"], plan.noise, plan.beta, tuned.halt_above or 0.0
         if key not in self.tried:
-            self.tried[key] = play(self.recording, plan, self._stopping(tuned))
+            self.tried[key] = self.player.play(plan, self._stopping(tuned))
         return self.tried[key]
 
     def _worth(self, shape: Shape) -> float:

@@ -13,7 +13,8 @@ import numpy as np
 
 from tiltrm.explore.plan import Adaptive, Stage
 from tiltrm.solving.methods import Stopping
-from tiltrm.solving.trajectories import Array, PlanRecording, hits
+from tiltrm.solving.playing import PlanRecording, hits
+from tiltrm.solving.trajectories import Array
 
 PARTICLES = 32  # of every stage
 IN_TURN = 4  # stages at one noise before the other

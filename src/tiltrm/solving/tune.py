@@ -1,7 +1,7 @@
 """Choose noise, beta, plan and threshold of adaptive solving for one model.
 
 1. Trajectories of every second puzzle are recorded (`tiltrm.solving.tune_recording`).
-2. Plans are played on the recordings (`tiltrm.solving.trajectories`) and improved one number at a
+2. Plans are played on the recordings (`tiltrm.solving.playing`) and improved one number at a
    time. A plan is worth its share of right answers less PRICE for every outer step that it costs.
 3. The chosen plan and the task's own are run on the other puzzles. The chosen one is kept where it
    is right as often there at fewer evaluations, or at more evaluations right so much more often
@@ -40,8 +40,9 @@ from tiltrm.solving.methods import (
 )
 from tiltrm.solving.plan_search import PRICE, PlanPoint, PlanSearch
 from tiltrm.solving.plans import TunedPlan, plan_views
+from tiltrm.solving.playing import Played
 from tiltrm.solving.tidy import with_tidy_answers
-from tiltrm.solving.trajectories import Played, answer_numbers, follow_many
+from tiltrm.solving.trajectories import answer_numbers, follow_many
 from tiltrm.solving.tune_recording import AGREEMENT, LABELS, QUIET, RULES, SHARES, Recorder
 from tiltrm.solving.tune_store import Arrays, PartStore
 from tiltrm.statistics import at_most

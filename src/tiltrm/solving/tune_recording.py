@@ -13,13 +13,8 @@ from torch import Tensor
 
 from tiltrm.errors import DataError
 from tiltrm.model.base import RecursiveModel, evaluations_per_step
-from tiltrm.solving.trajectories import (
-    Array,
-    PlanRecording,
-    TrajectoryRecord,
-    follow_many,
-    join,
-)
+from tiltrm.solving.playing import PlanRecording
+from tiltrm.solving.trajectories import Array, TrajectoryRecord, follow_many, join
 from tiltrm.solving.tune_store import Arrays, PartStore
 from tiltrm.tasks import Task
 from tiltrm.tasks.published import has_rules
