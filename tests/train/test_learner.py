@@ -4,10 +4,11 @@ from typing import Any
 
 import pytest
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
+from tiltrm.errors import DeviceError
 from tiltrm.train.distributed import World
-from tiltrm.train.learner import Learner
+from tiltrm.train.learner import Learner, choose_dtype
 from tiltrm.train.optimiser import EMA
 
 from . import toys
@@ -119,3 +120,42 @@ def test_a_row_that_never_would_halt_has_so_many_steps() -> None:
     for number, halted in enumerate((False, False, True, False, False, True)):
         made.step(number, 0.0)
         assert made.carry.halted.all() == made.carry.halted.any() == halted
+
+
+def test_bfloat16_is_for_states_and_products_only() -> None:
+    """Two steps in both precisions: float32 weights, and losses that differ by rounding alone."""
+    exact, rounded = learner(), learner(precision="bfloat16")
+    losses = [[float(made.step(n, 0.5)[0]) for n in range(2)] for made in (exact, rounded)]
+    assert rounded.carry.state.latent.dtype == torch.bfloat16
+    assert exact.carry.state.latent.dtype == torch.float32
+    assert {weight.dtype for weight in weights(rounded)} == {torch.float32}
+    assert losses[0] != losses[1]
+    assert losses[1] == pytest.approx(losses[0], rel=0.02)
+
+
+@pytest.mark.parametrize(
+    ("precision", "device", "dtype"),
+    [
+        ("auto", "cpu", torch.float32),
+        ("auto", "cuda", torch.bfloat16),
+        ("float32", "cpu", torch.float32),
+        ("bfloat16", "cuda", torch.bfloat16),
+    ],
+)
+def test_the_precision_follows_the_device_unless_it_is_named(
+    precision: str, device: str, dtype: torch.dtype
+) -> None:
+    assert choose_dtype(precision, torch.device(device)) == dtype
+
+
+def test_float32_is_refused_where_the_kernels_compute_in_bfloat16() -> None:
+    with pytest.raises(DeviceError, match="bfloat16 or auto on a GPU"):
+        choose_dtype("float32", torch.device("cuda"))
+
+
+@pytest.mark.parametrize("asked", [False, True])
+def test_a_cpu_compiles_the_network_if_asked(monkeypatch: pytest.MonkeyPatch, asked: bool) -> None:
+    compiled: list[dict[str, Any]] = []
+    monkeypatch.setattr(nn.Module, "compile", lambda _, **options: compiled.append(options))
+    learner(compile=asked)
+    assert compiled == [{"dynamic": False}] * asked

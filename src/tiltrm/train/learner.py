@@ -7,8 +7,9 @@ import torch
 from torch import Generator, Tensor
 
 from tiltrm import kernels
+from tiltrm.cpu_precision import avoid_illegal_instructions
 from tiltrm.data import Puzzles
-from tiltrm.errors import SettingsError
+from tiltrm.errors import DeviceError, SettingsError
 from tiltrm.model.base import State, evaluations_per_step
 from tiltrm.model.trm import TRM, Network, evaluation_flops
 from tiltrm.train import batches, carry, distributed, optimiser
@@ -42,7 +43,7 @@ class Learner:
     ) -> None:  # fmt: skip
         _check_sizes(settings, puzzles)
         self.settings, self.world, self.device = settings, world, device
-        self.dtype = torch.bfloat16 if device.type == "cuda" else torch.float32
+        self.dtype = choose_dtype(settings.precision, device)
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(settings.seed)
             self.model = TRM(settings.model, settings.initial_scale).to(device)
@@ -54,7 +55,7 @@ class Learner:
             self.model.puzzle_table = self.table.weights
         self.optimisers = optimiser.build_optimisers(self.model, settings)
         self.ema = EMA(list(self.model.parameters()), settings.ema)
-        self.model.network = accelerate(self.model.network, device)
+        self.model.network = accelerate(self.model.network, device, compiled=settings.compile)
         self.use_graphs = device.type == "cuda"
         self.flops = 0.0  # of forward passes of the network, a backward one counted as two
         self.puzzles = puzzles
@@ -167,13 +168,32 @@ def statistics(sums: Tensor) -> TrainStatistics:
     return TrainStatistics(*(float(mean) for mean in means))
 
 
-def accelerate(network: Network, device: torch.device) -> Network:
-    """Fused kernels where this device runs them, else a compiled network on any other GPU."""
-    if device.type != "cuda":
-        return network
-    if kernels.available() and not kernels.interpreted():
+def choose_dtype(precision: str, device: torch.device) -> torch.dtype:
+    """The type that states have and products are computed in; weights are always float32."""
+    on_gpu = device.type == "cuda"
+    if precision == "float32" and on_gpu:
+        raise DeviceError(
+            "precision must be bfloat16 or auto on a GPU, where the kernels compute in it, got "
+            "float32; train with --device cpu for float32"
+        )
+    if on_gpu or precision == "bfloat16":
+        if not on_gpu:
+            avoid_illegal_instructions()
+        return torch.bfloat16
+    return torch.float32
+
+
+def accelerate(network: Network, device: torch.device, *, compiled: bool) -> Network:
+    """Fused kernels where this device runs them, else a compiled network on any other GPU.
+
+    On a CPU it is compiled if asked for: once for every batch size, with and without a gradient.
+    """
+    on_gpu = device.type == "cuda"
+    if on_gpu and kernels.available() and not kernels.interpreted():
         return kernels.fuse(network)
-    network.compile(dynamic=False)
+    if on_gpu or compiled:
+        torch._dynamo.config.recompile_limit = max(64, torch._dynamo.config.recompile_limit)
+        network.compile(dynamic=False)
     return network
 
 

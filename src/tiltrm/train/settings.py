@@ -19,6 +19,7 @@ ANY_TASK = "any"  # the task in the file name of a preset that fits every task
 SHAPES = ("constant", "linear", "cosine")
 LOSSES = ("softmax", "stablemax")
 OPTIMISERS = ("muon", "normuon", "adamw")
+PRECISIONS = ("auto", "float32", "bfloat16")
 AUGMENTATIONS = ("none", "endless", "fixed", "moved", "fresh")
 MOST = 2**31 - 1  # far above any use; larger numbers would overflow in the C libraries
 
@@ -140,6 +141,8 @@ class TrainSettings:
     batch: int = 768
     steps: int = 50_000
     minutes: float = 0.0  # > 0: the run ends by the clock (evaluations and saves count), not steps
+    precision: str = "auto"  # of the products; auto: bfloat16 on a GPU, float32 on a CPU
+    compile: bool = False  # on a CPU, by torch's compiler, which needs one for C++
     seed: int = 0
     augment: str = "endless"
     shuffles: int = 1000  # puzzles made of each where augment is "fixed", "moved" or "fresh"
@@ -178,6 +181,7 @@ class TrainSettings:
     def __post_init__(self) -> None:
         _require_choice("loss", self.loss, LOSSES)
         _require_choice("optimiser", self.optimiser, OPTIMISERS)
+        _require_choice("precision", self.precision, PRECISIONS)
         _require_choice("augment", self.augment, AUGMENTATIONS)
         counts = (
             "batch", "steps", "shuffles", "halt_max_steps", "evaluate_steps", "restart_every",

@@ -19,7 +19,7 @@ from tiltrm.train import distributed, state
 from tiltrm.train.batches import batch_seed
 from tiltrm.train.best_weights import card_text, describe_origin, recover_best, save_best
 from tiltrm.train.clock import TrainingClock
-from tiltrm.train.learner import Learner, statistics
+from tiltrm.train.learner import Learner, choose_dtype, statistics
 from tiltrm.train.log import SCANS, Evaluation, RunLog
 from tiltrm.train.scan import scan
 from tiltrm.train.settings import TrainSettings, differences
@@ -247,7 +247,7 @@ def require_fitting(settings: TrainSettings, processes: int, device: torch.devic
     rows = settings.batch // processes
     model, cuda = settings.model, device.type == "cuda"
     states = 2 + model.layers * (model.inner_steps + 1)
-    size = 2 if cuda else 4  # bytes of an activation: bfloat16 on CUDA
+    size = choose_dtype(settings.precision, device).itemsize  # bytes of an activation
     per_row = states * model.positions * model.width * size + 2 * model.cells * 4
     memory = torch.cuda.mem_get_info(device)[1] if cuda else total_memory()
     for what, needed in ((f"a model of {numbers:,} weights", weights),
