@@ -58,13 +58,13 @@ def test_the_size_of_a_plan_becomes_its_stages() -> None:
 
 def test_a_noise_that_is_given_is_that_of_all_stages() -> None:
     """A stage's own is kept with the stages, so that a complete plan stays as it is."""
-    usual = complete("adaptive", {}, "sudoku")
+    usual = complete("adaptive", {}, "sudoku4")
     assert usual["stages"][-1][3] > usual["noise"]
     for given in ({"noise": 0.2}, {"noise": usual["noise"]}):
-        even = complete("adaptive", given, "sudoku")
+        even = complete("adaptive", given, "sudoku4")
         assert even["noise"] == given["noise"]
         assert {len(stage) for stage in even["stages"]} == {3}
-    cut = complete("adaptive", {"outer_steps": 20 + 8 * 16 + 5}, "sudoku")
+    cut = complete("adaptive", {"outer_steps": 20 + 8 * 16 + 5}, "sudoku4")
     assert cut["stages"][-1] == (8, 5, False, 0.6)
 
 
@@ -118,19 +118,19 @@ def test_rules_ask_no_halting_head() -> None:
 
 def test_turned_is_named_only_where_it_is_true() -> None:
     """So that shards made before there was such a setting are still found."""
-    plain = complete("adaptive", {"turned": False}, "sudoku")
+    plain = complete("adaptive", {"turned": False}, "sudoku4")
     assert "turned" not in plain
-    assert complete("adaptive", plain, "sudoku") == plain  # its stages say that it is another plan
-    turned = complete("adaptive", {}, "sudoku")
+    assert complete("adaptive", plain, "sudoku4") == plain  # its stages say that it is another plan
+    turned = complete("adaptive", {}, "sudoku4")
     assert turned == {**plain, "turned": True}
-    assert complete("adaptive", turned, "sudoku") == turned
-    assert "turned" not in complete("adaptive", {"resample_below": 0.3}, "sudoku")
+    assert complete("adaptive", turned, "sudoku4") == turned
+    assert "turned" not in complete("adaptive", {"resample_below": 0.3}, "sudoku4")
     assert "turned" not in complete("adaptive", {"stages": [[1, 24], [16, 24]]}, "maze")
     for wrong in ({"turned": 1}, {"turned": True, "resample_below": 0.3}):
         with pytest.raises(SettingsError, match=r"turned|symmetric_views"):
-            complete("adaptive", wrong, "sudoku")
+            complete("adaptive", wrong, "sudoku4")
     with pytest.raises(SettingsError, match="turned"):
-        complete("guided", {"turned": True}, "sudoku")
+        complete("guided", {"turned": True}, "sudoku4")
 
 
 @pytest.mark.parametrize(

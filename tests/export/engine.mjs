@@ -122,6 +122,18 @@ if (job.draws) {
 if (job.ancestors) {
   out.ancestors = job.ancestors.map(({ resampler, weights, key }) => RESAMPLERS[resampler](weights, BigInt.asUintN(64, BigInt(key))));
 }
+if (job.guesses) {
+  const { fillIn } = await engine("guesses");
+  out.guesses = job.guesses.map(({ tokens, votes, key, particles, count }) =>
+    fillIn(Uint8Array.from(tokens), votes, BigInt.asUintN(64, BigInt(key)), particles, count).map((row) => [...row]));
+}
+if (job.votes) {
+  const { addVotes } = await engine("guesses");
+  const { clouds, cells, vocabulary } = job.votes;
+  let votes = null;
+  out.votes = clouds.map(({ answers, alive }) => (votes = addVotes(votes, answers, alive, { cells, vocabulary })));
+}
+if (job.settings) out.settings = job.settings.map((own) => buildSearch(job.settings_of, taskOf(job.settings_of), own).settings);
 if (job.judged) {
   out.judged = job.judged.map(({ task, side, puzzle, answer }) => {
     const rules = taskOf({ task, side, symbols: [] });

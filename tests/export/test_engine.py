@@ -9,6 +9,7 @@ from tests.tasks.pencil.pencil_samples import PUZZLES
 
 from tiltrm.explore import keys
 from tiltrm.explore.choices import RESAMPLERS
+from tiltrm.explore.guesses import BLANK, add_votes, fill_in
 from tiltrm.export.description import describe
 from tiltrm.model.trm import TRM, TRMConfig
 from tiltrm.solving.confidence import StopFeatures, calibration_of, stated_confidence
@@ -46,6 +47,53 @@ def test_ancestors_are_the_librarys(resampler: str) -> None:
         for row, key in zip(clouds, own, strict=True)
     ]  # fmt: skip
     assert node({"ancestors": jobs})["ancestors"] == wanted.tolist()
+
+
+@pytest.mark.parametrize(("cells", "vocabulary"), [(16, 6), (81, 11)])
+def test_guesses_are_the_librarys(cells: int, vocabulary: int) -> None:
+    """Cells that agree, puzzles with fewer blanks than guesses, votes for the pad and the blank."""
+    draw = torch.Generator().manual_seed(cells)
+    puzzles, own = 12, torch.arange(12) * 7919 - 40_000
+    tokens = torch.randint(BLANK, vocabulary, (puzzles, cells), generator=draw).to(torch.uint8)
+    tokens[torch.rand(puzzles, cells, generator=draw) < 0.6] = BLANK
+    tokens[0] = 2
+    tokens[1, 2:] = 2
+    most = 10 ** torch.randint(5, (puzzles, 1, 1), generator=draw)
+    votes = (torch.rand(puzzles, cells, vocabulary, generator=draw) ** 3 * most).long()
+    votes[:, ::3] = 0
+    votes[:, ::3, 2] = 9
+    votes[2] = votes[2, 0]  # no cell on which they differ
+    jobs, wanted = [], []
+    for particles in (1, 2, 7, 32):
+        for count in (1, 2, 3):
+            wanted += fill_in(tokens, votes, own, particles, count).tolist()
+            jobs += [
+                {"tokens": t, "votes": v, "key": str(k), "particles": particles, "count": count}
+                for t, v, k in zip(tokens.tolist(), votes.tolist(), own.tolist(), strict=True)
+            ]
+    found = node({"guesses": jobs})["guesses"]
+    assert found == wanted
+    changed = [
+        sum(new != old for new, old in zip(row, job["tokens"], strict=True))
+        for job, rows in zip(jobs, found, strict=True)
+        for row in rows
+    ]
+    assert set(changed) == {0, 1, 2, 3}
+
+
+def test_votes_are_the_librarys() -> None:
+    """Those of a second cloud are added, and dead particles have none."""
+    draw = torch.Generator().manual_seed(3)
+    clouds, wanted = list[dict[str, Any]](), list[Any]()
+    votes = None
+    for particles in (1, 5, 8):
+        answers = torch.randint(6, (1, particles, 16), generator=draw).to(torch.uint8)
+        alive = torch.rand(1, particles, generator=draw) < 0.7
+        votes = add_votes(votes, answers, alive, 6)
+        clouds.append({"answers": answers[0].tolist(), "alive": alive[0].tolist()})
+        wanted.append(votes[0].tolist())
+    assert len({dead for cloud in clouds for dead in cloud["alive"]}) == 2
+    assert node({"votes": {"clouds": clouds, "cells": 16, "vocabulary": 6}})["votes"] == wanted
 
 
 RUNS: list[dict[str, Any]] = [  # few particles and steps: the network here is plain JavaScript
@@ -187,6 +235,50 @@ def test_a_tuned_plan_and_a_calibration_are_the_models(calm: TRM) -> None:
     for run, events in zip(runs, found, strict=True):
         compare(run, of_library(calm, FOUR, dict(run)), events)
     assert {events["result"]["decided_by"] for events in found} >= {"halting", "budget"}
+
+
+GUESSING: dict[str, Any] = {
+    **TUNED, "stages": "1x2 4x3 4x2?1*2 5x2@0.7?2 3x1", "halt_above": 9.0, "noise": 0.3,
+}  # fmt: skip
+
+
+@pytest.mark.usefixtures("one_thread")
+@pytest.mark.parametrize("dying", [False, True])
+def test_guesses_of_a_search_are_the_librarys(calm: TRM, dying: bool) -> None:
+    """Where halt logits overflow, particles that have an answer die and have no vote."""
+    tuned = GUESSING
+    if dying:
+        calm.halt_head.weight.zero_()[:, 1] = 3e38
+        tuned = {**GUESSING, "beta": 0.0, "halt_above": None, "rules": True}
+    runs = [
+        {"puzzle": FOUR.decode(FOUR.generate(seed)[0]), "method": "adaptive", "seed": seed, **own}
+        for seed in range(3)
+        for own in ({}, {"particles": 4, "outer_steps": 11})
+    ]
+    calm.tuned = {**tuned, "stages": tuned["stages"].replace("?1", "").replace("?2", "")}
+    plain = [of_library(calm, FOUR, dict(run))["steps"] for run in runs]
+    calm.tuned = tuned
+    known = describe(calm, "toy", FOUR)
+    found = node({"known": known, "weights": weights_of(calm), "runs": runs})["runs"]
+    for run, without, events in zip(runs, plain, found, strict=True):
+        wanted = of_library(calm, FOUR, dict(run))
+        if dying:  # halt logits are scores, and these are too large for the comparison
+            for step in (*wanted["steps"], *events["steps"]):
+                del step["scores"]
+        compare(run, wanted, events)
+        assert (0.0 in wanted["steps"][4]["weights"]) == dying
+        assert wanted["steps"][4]["leading"] == without[4]["leading"]
+        assert wanted["steps"][5]["leading"] != without[5]["leading"]  # the first after guesses
+
+
+def test_the_settings_of_a_plan_are_the_librarys(calm: TRM) -> None:
+    calm.tuned = {**GUESSING, "stages": "1x2 4x3@0.25?1*2 4x3@0.25 4x3?1 8x3?2*3"}
+    settings: list[dict[str, Any]] = [
+        {}, {"particles": 4}, {"particles": 6}, {"outer_steps": 10}, {"noise": 0.2}
+    ]  # fmt: skip
+    found = node({"settings": settings, "settings_of": describe(calm, "toy", FOUR)})["settings"]
+    assert found == [adaptive_plan(calm, FOUR, **own).settings() for own in settings]
+    assert found[0]["stages"] == calm.tuned["stages"]
 
 
 @pytest.mark.parametrize(

@@ -5,6 +5,7 @@ A job carries all of them, so that a shard says what made it and no default can 
 
 from collections.abc import Iterable, Mapping, Sequence
 from reprlib import repr
+from types import NoneType
 from typing import Any
 
 from tiltrm import settings as defaults
@@ -97,7 +98,10 @@ def complete(method: str, given: Mapping[str, Any], task: str) -> dict[str, Any]
     if method in PLANNED:
         if "stages" not in given:
             steering = {name: found[name] for name in STEERING if name in given}
-            own = resized_plan(default_plan(task), steering)
+            plan = default_plan(task)
+            if given.get(TURNED) is False:  # particles without views of their own cannot guess
+                plan = plan.without_guesses()
+            own = resized_plan(plan, steering)
             found = {TURNED: own.symmetric_views, **found, **_plan_settings(own)}
             if method == ADAPTIVE:  # `rules` is a method of its own here
                 stopping = usual_stopping(task, given)
@@ -169,26 +173,35 @@ def plan_of(settings: Mapping[str, Any]) -> Adaptive:
 
 
 def stages_from(stages: Any) -> tuple[Stage, ...]:
-    """The stages of a plan, from their text or from [particles, outer steps, continues, noise]."""
+    """The stages of a plan, from their text or from the lists of `stages_as_lists`."""
     if isinstance(stages, str):
         stages = _as_lists(parse_stages(stages))
     if not isinstance(stages, list | tuple) or not all(map(_is_stage, stages)):
         raise SettingsError(
-            'stages must be a text like "1x20 8x24@0.6*4", or a list of [particles, outer steps], '
-            "each perhaps followed by true where particles continue, and then by its own noise, "
-            f"got {repr(stages)}"
+            'stages must be a text like "1x20 8x24@0.6?1*4", or a list of [particles, outer '
+            "steps], each perhaps followed by true where particles continue, then by its own noise "
+            f"or null, then by its guesses, got {repr(stages)}"
         )
-    return tuple(Stage(*stage[:3], *map(float, stage[3:])) for stage in stages)
+    return tuple(_stage(*stage) for stage in stages)
+
+
+def _stage(
+    particles: int, outer_steps: int, continues: bool = False, noise: float | None = None,
+    guesses: int = 0,
+) -> Stage:  # fmt: skip
+    own = None if noise is None else float(noise)
+    return Stage(particles, outer_steps, continues, own, guesses)
 
 
 def _is_stage(given: Any) -> bool:
-    if not isinstance(given, list | tuple) or not 2 <= len(given) <= 4:
+    if not isinstance(given, list | tuple) or not 2 <= len(given) <= 5:
         return False
     sizes = zip(given, (LARGEST_CLOUD, LONGEST_RUN), strict=False)
     return (
         all(type(size) is int and 1 <= size <= most for size, most in sizes)
         and all(type(continues) is bool for continues in given[2:3])
-        and all(type(noise) in (int, float) for noise in given[3:])
+        and all(type(noise) in (int, float, NoneType) for noise in given[3:4])
+        and all(type(guesses) is int and 0 <= guesses <= 9 for guesses in given[4:])
     )
 
 
@@ -203,16 +216,22 @@ def steps_of(stages: Iterable[Sequence[int]]) -> int:
     return sum(stage[1] for stage in stages)
 
 
-def stages_as_lists(plan: Adaptive) -> tuple[tuple[float, ...], ...]:
-    """The inverse of `stages_from`; a stage has a noise only where it is its own."""
+def stages_as_lists(plan: Adaptive) -> tuple[tuple[float | None, ...], ...]:
+    """[particles, outer steps, continues, own noise, guesses] of every stage.
+
+    The last two stand only where a stage has them, so that the keys of stored shards stay.
+    """
     return _as_lists(plan.stages)
 
 
-def _as_lists(stages: Iterable[Stage]) -> tuple[tuple[float, ...], ...]:
-    return tuple(
-        (s.particles, s.outer_steps, s.continues, *(() if s.noise is None else (s.noise,)))
-        for s in stages
-    )
+def _as_lists(stages: Iterable[Stage]) -> tuple[tuple[float | None, ...], ...]:
+    return tuple((s.particles, s.outer_steps, s.continues, *_own(s)) for s in stages)
+
+
+def _own(stage: Stage) -> tuple[float | None, ...]:
+    if stage.guesses:
+        return stage.noise, stage.guesses
+    return () if stage.noise is None else (stage.noise,)
 
 
 def _plan_settings(plan: Adaptive) -> dict[str, Any]:

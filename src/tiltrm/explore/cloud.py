@@ -40,10 +40,16 @@ class Problem(NamedTuple):
             return torch.ones_like(self.particles, dtype=torch.bool)
         return self.views.is_identity
 
-    def with_views(self, model: RecursiveModel, views: Symmetry) -> "Problem":
-        """The same puzzles, each particle under its own symmetry."""
+    def with_views(
+        self, model: RecursiveModel, views: Symmetry, seen: Tensor | None = None
+    ) -> "Problem":
+        """The same puzzles, each particle under its own symmetry.
+
+        seen: (puzzle, particle, cell) the puzzles with the guesses of each particle, if any.
+        """
         particles = len(self.particles)
-        moved = views.apply(self.tokens.expand(particles, -1, -1))  # (particle, puzzle, cell)
+        tokens = self.tokens[:, None].expand(-1, particles, -1) if seen is None else seen
+        moved = views.apply(tokens.transpose(0, 1))  # (particle, puzzle, cell)
         inputs = model.embed(moved.transpose(0, 1).flatten(0, 1))
         return self._replace(inputs=inputs.unflatten(0, (-1, particles)), views=views)
 
@@ -62,12 +68,14 @@ class Cloud(NamedTuple):
     log_weights: Tensor  # (puzzle, particle), normalised; -inf throughout where all are dead
     score: Tensor  # (puzzle, particle), the last guide score; 0 before the first
     bank: Bank | None = None  # the best answers so far, in searches that keep them
+    votes: Tensor | None = None  # (puzzle, cell, vocabulary) of the stages so far, for guesses
 
     def part(self, puzzles: slice | Tensor) -> "Cloud":
         """The clouds of some puzzles."""
         state = State(self.state.answer[puzzles], self.state.latent[puzzles])
         bank = None if self.bank is None else self.bank.part(puzzles)
-        return Cloud(state, self.log_weights[puzzles], self.score[puzzles], bank)
+        votes = None if self.votes is None else self.votes[puzzles]
+        return Cloud(state, self.log_weights[puzzles], self.score[puzzles], bank, votes)
 
 
 @dataclass(frozen=True)

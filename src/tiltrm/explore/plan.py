@@ -9,7 +9,7 @@ from tiltrm.errors import SettingsError
 from tiltrm.explore.noise import NoiseFreeFirst, Scheduled, everywhere
 from tiltrm.settings import LARGEST_SCALE, Exploration
 
-STAGE = re.compile(r"(\d+)x(\d+)(?:@(\d*\.?\d+))?(\+?)(?:\*(\d{1,4}))?")
+STAGE = re.compile(r"(\d+)x(\d+)(?:@(\d*\.?\d+))?(?:\?(\d))?(\+?)(?:\*(\d{1,4}))?")
 
 
 @dataclass(frozen=True)
@@ -23,10 +23,13 @@ class Stage:
     outer_steps: int
     continues: bool = False  # all particles of the stage before go on, not particle 0 alone
     noise: float | None = None  # None: the plan's
+    guesses: int = 0  # cells filled in for each particle, by the votes of the stages before
 
 
 def parse_stages(text: str) -> tuple[Stage, ...]:
-    """Stages from '1x20 2x16*4 8x24@0.6*4': particles x steps, @noise, + continues, *repetitions.
+    """Stages from '1x20 2x16*4 8x24@0.6?1*4'.
+
+    Particles x steps, then perhaps @noise, ?guesses, + where particles continue, *repetitions.
 
     The inverse of `format_stages`. Proved by tests/explore/test_plan.py.
     """
@@ -35,12 +38,13 @@ def parse_stages(text: str) -> tuple[Stage, ...]:
         found = STAGE.fullmatch(word)
         if found is None:
             raise SettingsError(
-                f"a stage must be like 2x16, 2x16*4 or 8x24@0.6*4 (particles x steps, @noise, "
-                f"*repetitions), got {word!r:.60}"
+                f"a stage must be like 2x16, 2x16*4 or 8x24@0.6?1*4 (particles x steps, @noise, "
+                f"?guesses, *repetitions), got {word!r:.60}"
             )
-        particles, steps, noise, continues, times = found.groups()
+        particles, steps, noise, guesses, continues, times = found.groups()
         own = None if noise is None else float(noise)
-        stages += [Stage(int(particles), int(steps), bool(continues), own)] * int(times or 1)
+        stage = Stage(int(particles), int(steps), bool(continues), own, int(guesses or 0))
+        stages += [stage] * int(times or 1)
     return tuple(stages)
 
 
@@ -52,7 +56,8 @@ def format_stages(stages: tuple[Stage, ...]) -> str:
 def _format(stage: Stage, times: int) -> str:
     noise = "" if stage.noise is None else f"@{stage.noise:g}"
     repeated = f"*{times}" if times > 1 else ""
-    return f"{stage.particles}x{stage.outer_steps}{noise}{'+' * stage.continues}{repeated}"
+    guesses = f"?{stage.guesses}" if stage.guesses else ""
+    return f"{stage.particles}x{stage.outer_steps}{noise}{guesses}{'+' * stage.continues}{repeated}"
 
 
 @dataclass(frozen=True)
@@ -71,6 +76,7 @@ class Adaptive:
         for stage in self.stages:
             require_whole("particles of a stage", stage.particles, 1)
             require_whole("outer_steps of a stage", stage.outer_steps, 1)
+            require_whole("guesses of a stage", stage.guesses)
         for noise in (self.noise, *self.noises):
             require_number("noise", noise, LARGEST_SCALE)
         require_number("beta", self.beta, LARGEST_SCALE)
@@ -80,6 +86,11 @@ class Adaptive:
             raise SettingsError(
                 "symmetric_views must be false in a plan that resamples or continues particles, "
                 "because a particle cannot change its view of the puzzle"
+            )
+        if self.guesses_from(0) and (not self.symmetric_views or self.stages[0].guesses):
+            raise SettingsError(
+                "guesses need a plan with symmetric_views, whose particles are fresh in every "
+                "stage, and a stage before them that votes"
             )
 
     @property
@@ -97,12 +108,20 @@ class Adaptive:
         """The noise of every stage."""
         return [self.noise if stage.noise is None else stage.noise for stage in self.stages]
 
+    def guesses_from(self, number: int) -> bool:
+        """Whether the stage of this number or a later one guesses."""
+        return any(stage.guesses for stage in self.stages[number:])
+
     def fresh_after(self, number: int) -> bool:
         """Whether any stage after this one brings fresh particles."""
         return any(
             self.symmetric_views or stage.particles > (before.particles if stage.continues else 1)
             for before, stage in pairwise(self.stages[number:])
         )
+
+    def without_guesses(self) -> "Adaptive":
+        """The plan with the same stages, none of which guesses."""
+        return replace(self, stages=tuple(replace(stage, guesses=0) for stage in self.stages))
 
     def with_noise(self, noise: float) -> "Adaptive":
         """The plan with this noise in all of its stages."""

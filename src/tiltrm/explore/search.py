@@ -23,7 +23,9 @@ from tiltrm.explore.batching import require_memory
 from tiltrm.explore.choices import BEST_SO_FAR, make_noise, make_potential, make_resample
 from tiltrm.explore.cloud import Clock, Cloud, Problem, StepInfo, initial_cloud
 from tiltrm.explore.columns import banked_columns, decided_columns, voted_columns
+from tiltrm.explore.guesses import GUESSING, add_votes, fill_in
 from tiltrm.explore.guides import Score, halting
+from tiltrm.explore.keys import derive
 from tiltrm.explore.plan import Adaptive, Stage
 from tiltrm.explore.resample import Resample
 from tiltrm.explore.result import Recorder, conclude
@@ -104,10 +106,12 @@ class StagedSearch:
         cloud = batch.cloud
         if batch.stage_step == 0 or cloud is None:
             require_memory(problem.inputs, stage.particles)
+            # Bank and votes outlive the stage.
+            bank, votes = (None, None) if cloud is None else (cloud.bank, cloud.votes)
             if self.views:
-                problem = problem.with_views(self.model, self.views[batch.stage])
-            bank = None if cloud is None else cloud.bank  # it outlives the stage
-            cloud = self._grown(problem, stage, cloud)._replace(bank=bank)
+                seen = self._guessed(batch, stage, votes)
+                problem = problem.with_views(self.model, self.views[batch.stage], seen)
+            cloud = self._grown(problem, stage, cloud)._replace(bank=bank, votes=votes)
         grown = batch._replace(problem=problem, cloud=cloud)
         return OpenStep(self._timed(grown, begun))
 
@@ -140,12 +144,14 @@ class StagedSearch:
         if self.visited is not None:
             weighed = Cloud(info.context.state, info.log_weights, info.score, batch.cloud.bank)
             cloud = cloud._replace(bank=banked(weighed, info.context, self.visited))
+        ends = batch.stage_step + 1 == stage.outer_steps
+        cloud = cloud._replace(votes=self._votes(batch, info) if ends else batch.cloud.votes)
         spent = batch.evaluations + stage.particles * evaluations_per_step(self.model)
         after = batch._replace(
             cloud=cloud, steps=clock.step, evaluations=spent, stage_step=batch.stage_step + 1
         )
         after = self._timed(after, begun)
-        if after.stage_step == stage.outer_steps:
+        if ends:
             after = after._replace(stage=after.stage + 1, stage_step=0)
         late = after.seconds >= self.seconds
         if not (self.rules or late) and clock.step < clock.steps:  # nothing can end a puzzle here
@@ -153,6 +159,21 @@ class StagedSearch:
         finished, left = self._finished(after, info, fresh=self.plan.fresh_after(batch.stage))
         rest = after if len(left) == len(after.ids) else after.part(left) if len(left) else None
         return StepResult(rest, finished, cloud, info)
+
+    def _guessed(self, batch: Batch, stage: Stage, votes: Tensor | None) -> Tensor | None:
+        """The puzzles as the particles of a stage that guesses find them."""
+        if not stage.guesses or votes is None:
+            return None
+        keys = derive(batch.problem.keys, GUESSING, batch.stage)
+        return fill_in(batch.problem.tokens, votes, keys, stage.particles, stage.guesses)
+
+    def _votes(self, batch: Batch, info: StepInfo) -> Tensor | None:
+        """The votes with those of a stage that ends, if a later one guesses."""
+        assert batch.cloud is not None
+        votes, alive = batch.cloud.votes, info.log_weights > -torch.inf
+        if not self.plan.guesses_from(batch.stage + 1):
+            return None
+        return add_votes(votes, info.context.answers, alive, self.model.vocabulary)
 
     def _clock(self, batch: Batch) -> Clock:
         return Clock(batch.steps + 1, self.plan.outer_steps)

@@ -166,7 +166,9 @@ def join(parts: list[WaitingBatch]) -> WaitingBatch:
         banks = [c.bank for c in clouds if c.bank is not None]
         bank = Bank(*map(torch.cat, zip(*banks, strict=True))) if banks else None
         scores = torch.cat([c.score for c in clouds])
-        cloud = Cloud(State(answer, latent), weights, scores, bank)
+        votes = [c.votes for c in clouds if c.votes is not None]
+        voted = torch.cat(votes) if votes else None
+        cloud = Cloud(State(answer, latent), weights, scores, bank, voted)
     ids = torch.cat([b.ids for b in batches])
     seconds = min(b.seconds for b in batches)  # a time limit may be exceeded, never fallen short of
     joined = batches[0]._replace(ids=ids, problem=problem, cloud=cloud, seconds=seconds)

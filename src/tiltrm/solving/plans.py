@@ -95,6 +95,7 @@ def resized_plan(plan: Adaptive, settings: Mapping[str, Any]) -> Adaptive:
         stages = _no_larger(stages, most)
     if (steps := rest.pop("outer_steps", None)) is not None:
         stages = _lasting(stages, steps)
+    stages = (replace(stages[0], guesses=0), *stages[1:])  # where the first one was left out
     return replace(plan, stages=stages, **rest)
 
 
@@ -126,6 +127,11 @@ def plan_views(plan: Adaptive, task: Task, model: RecursiveModel, device: torch.
     a result depends on neither batch nor order. A task with few symmetries has them repeated:
     particles under the same one differ by their noise.
     """
+    if plan.guesses_from(0) and not defaults_of(task).guesses:
+        raise SettingsError(
+            f"a stage may guess only where cells of an answer can stand in a puzzle as clues, which "
+            f"{task.name} does not allow; leave '?' and its number out of the stages"
+        )
     return StageViews(plan, task, model, device) if plan.symmetric_views else ()
 
 

@@ -27,6 +27,7 @@ class TaskDefaults:
     noise: float = 0.3  # of these stages
     beta: float = 0.25
     symmetric_views: bool = True  # False where labels do not move along with the puzzle
+    guesses: bool = False  # whether plans may guess: cells of an answer may stand in a puzzle
     stopping: Mapping[str, Any] = field(default_factory=dict)  # settings of its stopping rules
     settings: Mapping[str, Mapping[str, float]] = field(default_factory=dict)  # by other method
     model: str = ""  # bundled weights

@@ -59,7 +59,7 @@ class FillBlanks:
     @property
     def defaults(self) -> TaskDefaults:
         """The defaults of a task that nothing was tuned for."""
-        return TaskDefaults()
+        return TaskDefaults(guesses=True)
 
     @property
     def ruled_every(self) -> int | None:

@@ -48,10 +48,10 @@ export function searchSettings(plan, guide, stopping, puzzleId) {
   };
 }
 
-/** Stages as text: '1x20 2x16*4 8x24@0.6*4'. */
+/** Stages as text: '1x20 2x16*4 8x24@0.6?1*4'. */
 function formatStages(stages) {
-  const words = stages.map(({ particles, outer_steps: steps, noise, continues }) =>
-    `${particles}x${steps}${noise === null ? "" : `@${Number(noise.toPrecision(6))}`}${continues ? "+" : ""}`);
+  const words = stages.map(({ particles, outer_steps: steps, noise, guesses, continues }) =>
+    `${particles}x${steps}${noise === null ? "" : `@${Number(noise.toPrecision(6))}`}${guesses ? `?${guesses}` : ""}${continues ? "+" : ""}`);
   const groups = [];
   for (const word of words) {
     if (groups.at(-1)?.word === word) groups.at(-1).times++;

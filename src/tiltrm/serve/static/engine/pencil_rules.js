@@ -3,8 +3,9 @@
 import { UNKNOWN } from "../addresses.js";
 import { MOST_ISLAND } from "../pencil.js";
 import {
-  BLACK, BLANK, DOWN, ISLAND, LEFT, LIGHT, MORE, NUMBERS, PAD, RIGHT, ROOM, SHADED, SIDE, TAPA_CLUES, UNSHADED, UP, WALL,
+  BLACK, DOWN, ISLAND, LEFT, LIGHT, MORE, NUMBERS, PAD, RIGHT, ROOM, SHADED, SIDE, TAPA_CLUES, UNSHADED, UP, WALL,
 } from "./pencil_tokens.js";
+import { BLANK } from "./rules.js";
 
 const CELLS = [...Array(SIDE * SIDE).keys()];
 const NUMBERS_OF_LINE = [...Array(SIDE).keys()];

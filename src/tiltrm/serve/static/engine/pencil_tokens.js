@@ -2,9 +2,10 @@
 
 import { LARGEST, UNKNOWN, decodeBoard, edges, encodeBoard, roomsOf } from "../addresses.js";
 import { MOST_ISLAND } from "../pencil.js";
+import { BLANK } from "./rules.js";
 
 export const SIDE = LARGEST;
-export const PAD = 0, BLANK = 1, UNSHADED = 11, SHADED = 12, LIGHT = 13;
+export const PAD = 0, UNSHADED = 11, SHADED = 12, LIGHT = 13;
 const DIGITS = 1; // a Sudoku digit d is the id DIGITS + d
 export const BLACK = 14; // Light Up: a black cell without a number; the number n is BLACK + 1 + n
 export const ISLAND = 20; // Nurikabe: “?”; the number n is ISLAND + n

@@ -27,6 +27,7 @@ export function resizedPlan(plan, unknown, { particles, outer_steps: steps, nois
   }
   if (particles !== undefined) stages = noLarger(stages, particles);
   if (steps !== undefined) stages = lasting(stages, steps);
+  stages = [{ ...stages[0], guesses: 0 }, ...stages.slice(1)]; // where the first one was left out
   return { ...plan, stages, beta: beta ?? plan.beta, resample_below: below ?? plan.resample_below };
 }
 
@@ -83,7 +84,7 @@ export function buildSearch(known, task, { method = "adaptive", ...settings }) {
   if (method !== "adaptive") {
     const fixed = { ...known.methods[method] };
     for (const name of Object.keys(fixed)) if (settings[name] !== undefined) fixed[name] = settings[name];
-    const stages = [{ particles: fixed.particles, outer_steps: fixed.outer_steps, continues: false, noise: null }];
+    const stages = [{ particles: fixed.particles, outer_steps: fixed.outer_steps, continues: false, noise: null, guesses: 0 }];
     return {
       plan: { stages, symmetric_views: false }, noise: fixedNoise(fixed, known.cycles), guide, beta: fixed.beta,
       potential: potentialOf(fixed), rules: {}, fixed,

@@ -1,6 +1,6 @@
 // The rules of Sudokus and mazes on tokens: tiltrm/tasks/sudoku.py and maze.py. Id 0 is the pad.
 
-const BLANK = 1; // of a Sudoku; 2 is the digit 1
+export const BLANK = 1; // a cell to be filled in, of all tasks but mazes; in a Sudoku, 2 is the digit 1
 const WALL = 1, FREE = 2, START = 3, GOAL = 4, PATH = 5; // of a maze
 
 const count = (cells, is) => cells.reduce((sum, value, cell) => sum + (is(value, cell) ? 1 : 0), 0);

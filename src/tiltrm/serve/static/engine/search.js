@@ -4,6 +4,7 @@
 import { banked } from "./bank.js";
 import { entropy, marginals, probabilities } from "./beliefs.js";
 import { statedConfidence } from "./confidence.js";
+import { GUESSING, addVotes, fillIn } from "./guesses.js";
 import { counters, derive, fillNormals, puzzleKey } from "./keys.js";
 import { SITES, outerSteps } from "./plan.js";
 import { SELECTORS, logSigmoid, sameTokens } from "./select.js";
@@ -42,6 +43,7 @@ export class Search {
     this.counters = counters(this.size / 2);
     this.block = Math.max(1, Math.floor(BLOCK / this.size));
     this.evaluations = 0;
+    this.votes = null; // of the stages so far, for guesses: (cell)(token)
   }
 
   /** Every outer step: yields its report; the last one has `result`. */
@@ -49,8 +51,10 @@ export class Search {
     let step = 0;
     for (let number = 0; number < this.stages.length; number++) {
       await this.begin(number);
-      for (let own = 0; own < this.stages[number].outer_steps; own++) {
+      const { outer_steps: steps } = this.stages[number];
+      for (let own = 1; own <= steps; own++) {
         const info = await this.step(++step, number);
+        if (own === steps) this.votes = this.counted(info, number);
         this.evaluations += info.particles.length * (this.model.inner_steps + 1);
         info.evaluations = this.evaluations;
         if (this.search.visited) info.bank = this.bank = banked(this.bank, info, this.search.visited(info));
@@ -68,7 +72,8 @@ export class Search {
     if (this.views) {
       const rows = this.views[number].slice(0, particles);
       if (rows.length < particles) throw new Error(`Expected at most ${rows.length} particles with symmetric views, got ${particles}.`);
-      this.inputs = await model.embed(rows.map((view) => moved(view, this.tokens)));
+      const puzzles = this.guessed(number);
+      this.inputs = await model.embed(rows.map((view, k) => moved(view, puzzles[k])));
       this.view = rows;
       this.unchanged = rows.map(isIdentity);
     } else this.inputs ??= await model.embed([this.tokens]);
@@ -89,6 +94,19 @@ export class Search {
       score: Array.from({ length: particles }, (_, k) => (k < kept ? cloud.score[k] : 0)),
       answers: Array.from({ length: particles }, (_, k) => (k < kept ? cloud.answers[k] : this.seen(first, k))),
     };
+  }
+
+  /** The puzzle as each particle of a stage finds it. */
+  guessed(number) {
+    const { particles, guesses } = this.stages[number];
+    if (!guesses || !this.votes) return Array(particles).fill(this.tokens);
+    return fillIn(this.tokens, this.votes, derive(this.key, GUESSING, number), particles, guesses);
+  }
+
+  /** The votes with those of a stage that ends, null if no later one guesses. */
+  counted({ answers, logWeights }, number) {
+    if (!this.stages.slice(number + 1).some(({ guesses }) => guesses)) return null;
+    return addVotes(this.votes, answers, logWeights.map((weight) => weight > -Infinity), this.model);
   }
 
   /** An answer as it is for the puzzle itself. */
