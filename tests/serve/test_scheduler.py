@@ -8,7 +8,9 @@ import torch
 
 from tiltrm.explore.batches import Batch
 from tiltrm.explore.cloud import make_problem
+from tiltrm.explore.plan import Adaptive, parse_stages
 from tiltrm.explore.running import run_search
+from tiltrm.explore.search import adaptive_search
 from tiltrm.model.base import State
 from tiltrm.model.trm import TRM
 from tiltrm.serve.quotas import REMEMBERED, RecentService
@@ -23,7 +25,7 @@ from tiltrm.serve.scheduler import (
     load_model,
     shared_search,
 )
-from tiltrm.solving import build_search, solve_texts
+from tiltrm.solving import build_search, plan_views, solve_texts
 from tiltrm.tasks import Sudoku
 
 from .service import serving
@@ -80,31 +82,44 @@ def counted(request: Any, toy: TRM, monkeypatch: pytest.MonkeyPatch) -> CountedR
     return CountedRunner(dict(zip(("old", "new"), made, strict=True)), monkeypatch)
 
 
+def halves_of(shared: SharedSearch, model: TRM, steps: int) -> list[WaitingBatch]:
+    """Two batches of one puzzle each that have taken so many steps."""
+    search, halves = shared.search, []
+    for seed in range(2):
+        tokens = TASK.generate(seed)[0][None]
+        with torch.inference_mode():
+            rest: Batch | None = Batch(torch.tensor([seed]), make_problem(model, tokens, 1))
+            for _ in range(steps):
+                assert rest is not None
+                rest = search.finish(search.propose(search.open(rest))).rest
+        assert rest is not None
+        halves.append(WaitingBatch(shared, rest))
+    return halves
+
+
 def test_joined_batches_keep_what_each_has_visited(toy: TRM) -> None:
     """Their later steps are those that each takes alone."""
     settings = {"method": "guided", "outer_steps": 6, "particles": 4, "select": "best_so_far"}
     loaded = load_model("toy", toy, TASK, CPU, 1)
-    shared = shared_search(loaded, None, tuple(sorted(settings.items())))
-    search = shared.search
-
-    def step(batch: WaitingBatch) -> WaitingBatch:
-        with torch.inference_mode():
-            rest = search.finish(search.propose(search.open(batch.batch))).rest
-        assert rest is not None
-        return WaitingBatch(shared, rest)
-
-    halves = []
-    for seed in range(2):
-        tokens = TASK.generate(seed)[0][None]
-        with torch.inference_mode():
-            problem = make_problem(toy, tokens, 1)
-        halves.append(step(step(WaitingBatch(shared, Batch(torch.tensor([seed]), problem)))))
+    halves = halves_of(shared_search(loaded, None, tuple(sorted(settings.items()))), toy, 2)
     banks = [half.batch.cloud.bank for half in halves if half.batch.cloud is not None]
     whole = join(halves).batch.cloud
     assert whole is not None
     assert whole.bank is not None
     for column, *parts in zip(whole.bank, *(bank for bank in banks if bank), strict=True):
         assert torch.equal(column, torch.cat(parts))
+
+
+def test_joined_batches_guess_as_each_alone(toy: TRM) -> None:
+    plan = Adaptive(parse_stages("4x2 3x2?1"), noise=1.0, symmetric_views=True)
+    search = adaptive_search(toy, plan, {}, views=plan_views(plan, TASK, toy, CPU))
+    shared = SharedSearch(load_model("toy", toy, TASK, CPU, 1), TASK, search)
+    halves = halves_of(shared, toy, 2)  # the votes are counted, nothing is guessed yet
+    whole = [step.cloud.state.answer for step in search.run(join(halves).batch)]
+    alone = [[step.cloud.state.answer for step in search.run(half.batch)] for half in halves]
+    assert len(whole) == 2
+    for together, *parts in zip(whole, *alone, strict=True):
+        assert torch.equal(together, torch.cat(parts))
 
 
 def test_an_old_puzzle_does_not_starve_among_new_ones(counted: CountedRunner) -> None:
