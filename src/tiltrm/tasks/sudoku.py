@@ -13,6 +13,7 @@ from tiltrm.tasks.grid import BLANK, FillBlanks, require_filled
 
 BLANKS = ".0_*"
 NODES = 1000  # of a search for a second solution; 397 of 400 extreme puzzles need fewer
+STAGES = "1x20 2x16 2x16?1*3 4x16?1*4 8x24?1*4 16x24?1*4"  # of adaptive solving (docs/LOG.md)
 SEPARATORS = frozenset("|-+")
 BOX_DRAWING = range(0x2500, 0x2580)  # so that a grid printed by `render` reads back
 
@@ -54,8 +55,11 @@ class Sudoku(FillBlanks):
     @property
     def defaults(self) -> TaskDefaults:
         if self.box != 3:
-            return TaskDefaults()
-        return TaskDefaults(model="sudoku-extreme", training_data="sudoku-extreme/train")
+            return TaskDefaults(guesses=True)
+        return TaskDefaults(
+            model="sudoku-extreme", training_data="sudoku-extreme/train", stages=STAGES,
+            frontier_stages=TaskDefaults().stages, guesses=True,
+        )  # fmt: skip
 
     def encode(self, text: str, *, answer: bool = False) -> Tensor:
         """Text -> (cell,) uint8. Blanks are . 0 _ or *; spaces, lines and rulings are skipped.
