@@ -1,4 +1,4 @@
-"""The reserve of a tuned plan: its noises, length and number, and thresholds in many orders."""
+"""What follows a tuned plan: its reserve or stages that guess; thresholds in many orders."""
 
 from typing import Any
 
@@ -11,8 +11,18 @@ from tiltrm.solving import plan_search
 from tiltrm.solving.methods import Stopping
 from tiltrm.solving.plan_search import PRICE, PlanSearch, within
 from tiltrm.solving.plans import TunedPlan
-from tiltrm.solving.playing import PlanRecording
-from tiltrm.solving.reserve import LARGEST, PARTICLES, Kind, best_kind, with_reserve
+from tiltrm.solving.playing import PlanRecording, Played
+from tiltrm.solving.reserve import (
+    LARGEST,
+    PARTICLES,
+    End,
+    Kind,
+    beginning,
+    best_end,
+    best_kind,
+    ends,
+    with_reserve,
+)
 from tiltrm.solving.trajectories import TrajectoryRecord
 
 MODEL: Any = Wells()
@@ -130,6 +140,7 @@ def test_a_plan_that_votes_has_no_further_stages(halts: bool, longer: bool) -> N
     assert outcome.right >= 0.7
     assert (found.plan.particle_steps >= usual.particle_steps) == longer
     assert (outcome.voted > 0.5) == (not halts)
+    assert search.needs_no_end() == (not halts)
 
 
 @pytest.mark.parametrize(
@@ -149,3 +160,83 @@ def test_the_reserve_ends_where_a_puzzle_may_cost_no_more() -> None:
         for most in (float("inf"), 3 * 2000.0)
     )
     assert bounded.particle_steps <= 2000 < free.particle_steps
+
+
+GUESSING = Adaptive(
+    parse_stages("1x20 2x16@0.6*4 4x16*4 8x24?1*4 16x24?1*4"), noise=0.3, symmetric_views=True
+)
+END = End(parse_stages("8x24?1*2"), right=0.5, evaluations=60.0, puzzles=10)
+
+
+def test_an_end_begins_with_the_first_stage_that_guesses_and_may_repeat_its_last_group() -> None:
+    """It has 768 + 1536 outer steps of all particles, then 1536 more and 3072 more."""
+    wanted = [f"8x24@0.3?1*4 16x24@0.3?1*{times}" for times in (4, 8, 16)]
+    assert ends(GUESSING, float("inf")) == [parse_stages(text) for text in wanted]
+    assert ends(GUESSING, 3840) == [parse_stages(text) for text in wanted[:2]]
+    assert ends(GUESSING, 800)[-1] == parse_stages("8x24@0.3?1*4")
+    assert ends(GUESSING, 100) == ends(START, float("inf")) == []
+    assert beginning(GUESSING) == parse_stages("1x20 2x16*4")
+    assert beginning(Adaptive(parse_stages("1x20 8x24?1"), symmetric_views=True)) == (
+        parse_stages("1x20"))  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("price", "times", "share", "evaluations"),
+    [
+        (0.010, 4, 4 / 7, 111.0),
+        (0.011, 2, 3 / 7, 69.0),  # twice as long is 42 evaluations more, 14 steps, for 1/7
+        (0.017, 2, 3 / 7, 69.0),
+        (0.018, 1, 2 / 7, 44.4),  # 24.6 more, 8.2 steps
+    ],
+)
+def test_an_end_is_as_long_as_it_pays(
+    price: float, times: int, share: float, evaluations: float
+) -> None:
+    """20 outer steps of 3 evaluations, 40 or 80: one of five puzzles more is right each time."""
+    choices = ends(Adaptive(parse_stages("1x4 2x10@0.5?1"), symmetric_views=True), float("inf"))
+    right = np.array([True, True, True, False, False])
+    spent = np.array([15, 63, 210, 240, 27])
+    found = best_end(choices, right, spent, 3, price)
+    assert found.stages == parse_stages(f"2x10@0.5?1*{times}")
+    assert found[1:] == pytest.approx((share, evaluations, 5))
+
+
+def test_an_end_that_no_puzzle_came_to_is_taken_to_solve_half_at_half_its_length() -> None:
+    nobody = np.zeros(0)
+    found = best_end(ends(GUESSING, 1e9), nobody.astype(bool), nobody, 3, PRICE)
+    assert found == End(parse_stages("8x24@0.3?1*4 16x24@0.3?1*4"), 0.5, 3 * 2304 / 2, 0)
+
+
+def test_a_plan_is_worth_what_its_end_makes_of_the_undecided() -> None:
+    """What it would vote is not counted: 0.7 - 0.1 + 0.4 / 2 right, 0.4 x 60 evaluations more."""
+    played = Played(right=0.7, undecided=0.4, evaluations=100.0, voted=0.1)
+    assert END.after(played) == pytest.approx((0.8, 0.2, 124.0, 0.0))
+    ended = PlanSearch(recording({0.3: trajectories(RARE)}), MODEL, rules=False, end=END)
+    assert ended._value(played) == pytest.approx(0.8 - PRICE * 124 / 3)
+    ended.end = None
+    assert ended._value(played) == pytest.approx(0.7 - PRICE * 100 / 3)
+
+
+def test_a_good_end_makes_the_plan_before_it_short() -> None:
+    """The hard puzzles come to it, instead of to restarts that rarely decide them."""
+    found = recording({0.3: trajectories([0.9] * 30 + [1 / 64] * 10)})
+    good, bad = (
+        PlanSearch(found, MODEL, rules=False, end=END._replace(right=right)).chosen(GUESSING)
+        for right in (1.0, 0.01)
+    )
+    assert good[0].plan.particle_steps < bad[0].plan.particle_steps
+    for tuned, outcome in (good, bad):
+        assert tuned.plan.stages[-2:] == END.stages
+        assert not any(stage.guesses for stage in tuned.plan.stages[:-2])
+        assert outcome.voted == 0.0
+        assert outcome.undecided == pytest.approx(1.0 - outcome.right)
+    assert good[1].right == pytest.approx(1.0)
+
+
+def test_the_plan_before_an_end_leaves_it_the_steps_that_a_puzzle_may_cost() -> None:
+    found = recording({0.3: trajectories(RARE)})
+    bounded, _ = PlanSearch(
+        found, MODEL, rules=False, per_puzzle=3 * 1000.0, end=END._replace(right=0.01)
+    ).chosen(GUESSING)
+    assert bounded.plan.stages[-2:] == END.stages
+    assert 384 < bounded.plan.particle_steps <= 1000

@@ -24,6 +24,7 @@ from tiltrm.model.native import CALIBRATION, CONFIG, TUNED, read_mapping, write_
 from tiltrm.report.tuning import draw_frontier
 from tiltrm.solving import task_of
 from tiltrm.solving.confidence import Calibration
+from tiltrm.solving.reserve import End
 from tiltrm.solving.risk import rung_for, smallest_risk
 from tiltrm.solving.tune import Checked, Tuner, Tuning
 from tiltrm.solving.tune_store import PartStore
@@ -152,6 +153,7 @@ def words(found: Tuning, stored: str) -> str:
         align(table, left=0),
         f"chosen: {format_stages(plan.stages)}; noise {plan.noise:g}, beta {plan.beta:g}, "
         f"{'symmetric views' if plan.symmetric_views else 'no symmetric views'}; {stop}",
+        *_about_end(found.end),
         f"  played: {found.played.right:.2%} right at {found.played.evaluations:,.1f} evaluations",
         f"  on {found.checked.puzzles:,} other puzzles: {_share(found.checked)}; "
         f"the task's own plan: {_share(found.untuned)}",
@@ -167,6 +169,17 @@ def words(found: Tuning, stored: str) -> str:
         if found.kept or found.calibration is not None:
             lines.append(f"  {which} in {stored}; solve, evaluate and serve use it from now on")
     return "\n".join(lines)
+
+
+def _about_end(end: End | None) -> list[str]:
+    """What the stages that guess do, in a line; none where there are none."""
+    if end is None:
+        return []
+    return [
+        f"  {end.puzzles:,} of these puzzles came to the stages that guess "
+        f"({format_stages(end.stages)}): about {end.right:.0%} of such puzzles end right there, at "
+        f"{end.evaluations:,.1f} evaluations each"
+    ]
 
 
 def supported_risk(calibration: Calibration) -> str:

@@ -1,7 +1,8 @@
 """The plan that is worth most on recorded trajectories, by coordinate descent.
 
-A plan is worth its share of right answers less PRICE for every outer step that it costs.
-Proved by tests/solving/test_tune.py.
+A plan is worth its share of right answers less PRICE for every outer step that it costs. Where the
+usual plan ends in stages that guess, every plan is taken to end in them.
+Proved by tests/solving/test_tune.py and test_reserve.py.
 """
 
 import math
@@ -17,7 +18,7 @@ from tiltrm.settings import HALT_ABOVE
 from tiltrm.solving.methods import Stopping
 from tiltrm.solving.plans import TunedPlan
 from tiltrm.solving.playing import PlanRecording, Played, Player
-from tiltrm.solving.reserve import with_reserve
+from tiltrm.solving.reserve import End, particle_steps, stages_within, with_reserve
 from tiltrm.solving.trajectories import TrajectoryRecord
 
 PRICE = 0.0003 / 48  # of an outer step of one particle, in right answers
@@ -51,16 +52,24 @@ class PlanSearch:
 
     def __init__(
         self, recording: PlanRecording, model: RecursiveModel, *, rules: bool,
-        per_puzzle: float = math.inf,
+        per_puzzle: float = math.inf, end: End | None = None,
     ) -> None:  # fmt: skip
-        """per_puzzle: evaluations that the chosen plan may spend on one puzzle."""
-        self.recording, self.model, self.rules = recording, model, rules
+        """per_puzzle: evaluations that the chosen plan may spend on one puzzle.
+
+        end: the stages that guess, which come after the chosen plan; None where there are none.
+        """
+        self.recording, self.model, self.rules, self.end = recording, model, rules, end
         self.player = Player(recording)
         self.most_steps = per_puzzle / recording.per_step  # of all particles together
         self.noises = list(recording.noisy) or [0.0]
         self.per_step = recording.per_step
         self.thresholds = [0.0] if rules else _thresholds(recording.quiet, model)
         self.tried: dict[tuple[str, float, float, float], list[Played]] = {}
+
+    def ending_in(self, end: End) -> "PlanSearch":
+        """The same search for plans with this end."""
+        bound = self.most_steps * self.per_step
+        return PlanSearch(self.recording, self.model, rules=self.rules, per_puzzle=bound, end=end)
 
     def best(self) -> TunedPlan:
         """The plan that is worth most on the recordings, without a reserve."""
@@ -91,11 +100,13 @@ class PlanSearch:
 
         It searches for no less long than the usual plan. Where most of the undecided answers are
         right, the vote after the last step finds them, and further stages would only replace it.
+        Stages that guess, where there are any, come instead of the reserve and the usual end.
         """
         found = self.best()
+        if self.end is not None:
+            return self._ended(found, self.end)
         found = found._replace(plan=within(found.plan, self.most_steps))
-        outcome = self._play(found)[-1]
-        by_vote = outcome.voted > outcome.undecided / 2
+        by_vote = _is_voted_well(self._play(found)[-1])
         if not by_vote:
             stopping = self._stopping(found)
             reserved = with_reserve(found.plan, self.recording, stopping, PRICE)
@@ -106,6 +117,20 @@ class PlanSearch:
             ended = with_usual_end(found.plan, usual)
             found = found._replace(plan=within(ended, self.most_steps))
         return found, outcome
+
+    def needs_no_end(self) -> bool:
+        """Whether the vote finds most answers that the best plan leaves undecided."""
+        found = self.best()
+        plan = within(found.plan, self.most_steps)
+        return _is_voted_well(self._play(found._replace(plan=plan))[-1])
+
+    def _ended(self, found: TunedPlan, end: End) -> tuple[TunedPlan, Played]:
+        """The plan with a checked threshold, followed by the stages that guess; and its outcome."""
+        left = self.most_steps - particle_steps(end.stages)
+        found = self.with_checked_threshold(found._replace(plan=within(found.plan, left)))
+        outcome = end.after(self._play(found)[-1])
+        plan = replace(found.plan, stages=(*found.plan.stages, *end.stages))
+        return found._replace(plan=plan), outcome
 
     def with_checked_threshold(self, tuned: TunedPlan) -> TunedPlan:
         """The plan with the threshold that is worth most over many orders of the trajectories.
@@ -182,17 +207,17 @@ class PlanSearch:
         return self._value(self._play(self._plan(shape))[-1])
 
     def _value(self, outcome: Played) -> float:
-        return outcome.right - PRICE * outcome.evaluations / self.per_step
+        ended = outcome if self.end is None else self.end.after(outcome)
+        return ended.right - PRICE * ended.evaluations / self.per_step
+
+
+def _is_voted_well(outcome: Played) -> bool:
+    return outcome.voted > outcome.undecided / 2
 
 
 def within(plan: Adaptive, steps: float) -> Adaptive:
     """The first stages, at least one, that take at most so many outer steps of all particles."""
-    total = 0
-    for count, stage in enumerate(plan.stages):
-        total += stage.particles * stage.outer_steps
-        if total > steps:
-            return replace(plan, stages=plan.stages[: max(1, count)])
-    return plan
+    return replace(plan, stages=stages_within(plan.stages, steps) or plan.stages[:1])
 
 
 def with_usual_end(plan: Adaptive, usual: Adaptive) -> Adaptive:

@@ -129,7 +129,7 @@ def plan_views(plan: Adaptive, task: Task, model: RecursiveModel, device: torch.
     """
     if plan.guesses_from(0) and not defaults_of(task).guesses:
         raise SettingsError(
-            f"a stage may guess only where cells of an answer can stand in a puzzle as clues, which "
+            "a stage may guess only where cells of an answer can stand in a puzzle as clues, which "
             f"{task.name} does not allow; leave '?' and its number out of the stages"
         )
     return StageViews(plan, task, model, device) if plan.symmetric_views else ()

@@ -1,19 +1,22 @@
-"""The reserve of a tuned plan: further trajectories for puzzles that the plan leaves undecided.
+"""The reserve of a tuned plan: further stages for puzzles that the plan leaves undecided.
 
 Puzzles that no recording decides say nothing about what would; so the reserve has the noises, the
 length and the number of trajectories that pay on the hard ones that are decided now and then.
-Proved by tests/solving/test_reserve.py.
+Where the usual plan ends in stages that guess, these come instead. No recording can say what they
+do, so they are measured by real runs. Proved by tests/solving/test_reserve.py.
 """
 
 import math
+from collections.abc import Sequence
 from dataclasses import replace
+from itertools import accumulate, dropwhile, groupby, islice, takewhile
 from typing import NamedTuple
 
 import numpy as np
 
 from tiltrm.explore.plan import Adaptive, Stage
 from tiltrm.solving.methods import Stopping
-from tiltrm.solving.playing import PlanRecording, hits
+from tiltrm.solving.playing import PlanRecording, Played, hits
 from tiltrm.solving.trajectories import Array
 
 PARTICLES = 32  # of every stage
@@ -22,6 +25,9 @@ LENGTHS = (32, 24, 16, 12)  # outer steps to choose among
 LARGEST = 1024 * 32  # outer steps of all particles together
 FEW = 8  # trajectories; how many more are worth is seen from here on
 HARD = 1 / 8  # a puzzle is hard if a smaller share of its trajectories stops at a right answer
+TIMES = (1, 2, 4)  # how often the last group of stages that guess may come
+
+Stages = tuple[Stage, ...]
 
 
 class Kind(NamedTuple):
@@ -36,6 +42,85 @@ class StopShares(NamedTuple):
 
     right: Array  # that stop at a right answer first
     wrong: Array
+
+
+class End(NamedTuple):
+    """The stages that guess, and what they do with a puzzle that comes to them."""
+
+    stages: Stages
+    right: float  # the share that they decide rightly
+    evaluations: float  # spent in them, in the mean
+    puzzles: int  # that came to them when they were measured
+
+    def after(self, played: Played) -> Played:
+        """The outcome of a plan with this end. What the plan alone would vote no longer counts."""
+        return Played(
+            played.right - played.voted + played.undecided * self.right,
+            played.undecided * (1.0 - self.right),
+            played.evaluations + played.undecided * self.evaluations,
+        )
+
+
+def beginning(plan: Adaptive) -> Stages:
+    """The first stage and the first group of restarts, all at the plan's noise; none guesses."""
+    before = takewhile(lambda stage: not stage.guesses, plan.stages)
+    groups = islice(groupby(before), 2)
+    return tuple(replace(stage, noise=None) for _, same in groups for stage in same)
+
+
+def ends(plan: Adaptive, most: float) -> list[Stages]:
+    """The stages from the first one that guesses on, the last group as often as TIMES says.
+
+    The shortest comes first. They keep the plan's noise: guesses make the trajectories differ, so
+    less depends on it than in restarts.
+
+    most: outer steps of all particles together. [] where no stage guesses.
+    """
+    guessing = dropwhile(
+        lambda pair: not pair[0].guesses, zip(plan.stages, plan.noises, strict=True)
+    )
+    once = stages_within(tuple(replace(stage, noise=noise) for stage, noise in guessing), most)
+    if not once:
+        return []
+    *_, last = (tuple(same) for _, same in groupby(once))
+    found = [once + last * (times - 1) for times in TIMES]
+    return [stages for stages in found if particle_steps(stages) <= most]
+
+
+def best_end(
+    choices: Sequence[Stages], right: Array, spent: Array, per_step: int, price: float
+) -> End:
+    """The end that is worth most, from a real run of the longest one.
+
+    All choices are beginnings of the longest. A share of n puzzles is (right + 1) / (n + 2); an
+    end that no puzzle came to is taken to spend half of its length.
+
+    Args:
+        choices: The ends, the shortest first.
+        right: (puzzle,) bool, whether a puzzle that came to the end was decided rightly.
+        spent: (puzzle,) evaluations in the end.
+        per_step: Evaluations of one outer step of one particle.
+        price: Of such a step, in right answers.
+    """
+
+    def measured(stages: Stages) -> End:
+        length = particle_steps(stages) * per_step
+        share = (int((right & (spent <= length)).sum()) + 1) / (len(spent) + 2)
+        mean = float(np.minimum(spent, length).mean()) if len(spent) else length / 2
+        return End(stages, share, mean, len(spent))
+
+    return max(map(measured, choices), key=lambda e: e.right - price * e.evaluations / per_step)
+
+
+def particle_steps(stages: Stages) -> int:
+    """Outer steps of all particles together, for a puzzle that is never decided."""
+    return sum(stage.particles * stage.outer_steps for stage in stages)
+
+
+def stages_within(stages: Stages, most: float) -> Stages:
+    """The first stages that take at most so many outer steps of all particles."""
+    totals = accumulate(stage.particles * stage.outer_steps for stage in stages)
+    return tuple(stage for stage, total in zip(stages, totals, strict=True) if total <= most)
 
 
 def with_reserve(

@@ -3,6 +3,8 @@
 1. Trajectories of every second puzzle are recorded (`tiltrm.solving.tune_recording`).
 2. Plans are played on the recordings (`tiltrm.solving.playing`) and improved one number at a
    time. A plan is worth its share of right answers less PRICE for every outer step that it costs.
+   Where the task's own plan ends in stages that guess, so does the chosen one; what they do with
+   the puzzles that come to them is measured by real runs, since recordings cannot say.
 3. The chosen plan and the task's own are run on the other puzzles. The chosen one is kept where it
    is right as often there at fewer evaluations, or at more evaluations right so much more often
    that it is worth PRICE and hardly chance. The calibration of the confidence comes from this run.
@@ -16,7 +18,7 @@ import json
 import math
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -26,7 +28,7 @@ from tiltrm.data import Puzzles
 from tiltrm.errors import DataError, SettingsError
 from tiltrm.explore.inputs import device_of
 from tiltrm.explore.running import run_search
-from tiltrm.explore.search import adaptive_search
+from tiltrm.explore.search import NOT_DECIDED, adaptive_search
 from tiltrm.model.base import RecursiveModel, evaluations_per_step
 from tiltrm.model.puzzle_rows import chosen_puzzle
 from tiltrm.solving.confidence import FEWEST as FEWEST_CALIBRATED
@@ -40,10 +42,20 @@ from tiltrm.solving.methods import (
 )
 from tiltrm.solving.plan_search import PRICE, PlanPoint, PlanSearch
 from tiltrm.solving.plans import TunedPlan, plan_views
-from tiltrm.solving.playing import Played
+from tiltrm.solving.playing import PlanRecording, Played
+from tiltrm.solving.reserve import End, Stages, beginning, best_end, ends, particle_steps
 from tiltrm.solving.tidy import with_tidy_answers
 from tiltrm.solving.trajectories import answer_numbers, follow_many
-from tiltrm.solving.tune_recording import AGREEMENT, LABELS, QUIET, RULES, SHARES, Recorder
+from tiltrm.solving.tune_recording import (
+    AGREEMENT,
+    LABELS,
+    MOST,
+    MOST_ENDED,
+    QUIET,
+    RULES,
+    SHARES,
+    Recorder,
+)
 from tiltrm.solving.tune_store import Arrays, PartStore
 from tiltrm.statistics import at_most
 from tiltrm.tasks.base import exactly_right
@@ -52,6 +64,7 @@ from tiltrm.tasks.registry import defaults_of
 
 JUDGES = (LABELS, RULES, AGREEMENT)
 FEWEST = 40  # puzzles; half of them choose, half of them check
+FEWEST_ENDED = 8  # puzzles for which the budget must suffice where an end is to be longer
 PART_SECONDS = 20.0
 CHANCE = 0.2  # a gain that costs evaluations is kept unless it is likelier than this by chance
 TIMED = 0.3  # seconds that a run takes to say how fast the model is
@@ -114,6 +127,7 @@ class Tuning:
     evaluations: int  # spent on all of this
     frontier: tuple[PlanPoint, ...]
     calibration: Calibration | None
+    end: End | None = None  # the stages of the chosen plan that guess, as measured
 
     def as_mapping(self) -> dict[str, Any]:
         """The content of tuned.json but for the task and the names of the puzzles."""
@@ -177,10 +191,13 @@ class Tuner:
                 f"a budget must be at least {math.ceil(least):,} evaluations for this model, got "
                 f"{self.budget:,}; give more --evaluations or --minutes"
             )
+        self.usual = adaptive_plan(model, self.task, tuned=False, **(
+            {"rules": True} if self.rules else {}))  # fmt: skip
+        self.ends = ends(self.usual.plan, per_puzzle / self.per_step / 2)
         self.recorder = Recorder(
             model, self.task, self.tokens, self.labels, store, seed=seed,
             judge=LABELS if labelled else judge, budget=self.budget, part_size=self.part_size,
-            spend=self._spend,
+            spend=self._spend, most=MOST_ENDED if self.ends else MOST,
         )  # fmt: skip
 
     def _spend(self, evaluations: int) -> None:
@@ -190,12 +207,13 @@ class Tuner:
     def run(self) -> Tuning:
         """Record, choose, check."""
         rows = self.recorder.affordable(self.choosing)
-        search = PlanSearch(self.recorder.record(rows), self.model, rules=self.rules,
-                            per_puzzle=self.per_puzzle)  # fmt: skip
-        judge = self.recorder.judge
+        recording = self.recorder.record(rows)
+        judge, usual = self.recorder.judge, self.usual
         assert judge is not None
-        usual = adaptive_plan(self.model, self.task, tuned=False, **(
-            {"rules": True} if self.rules else {}))  # fmt: skip
+        search = PlanSearch(recording, self.model, rules=self.rules, per_puzzle=self.per_puzzle)
+        end = None if search.needs_no_end() else self._measured_end(recording, rows)
+        if end is not None:
+            search = search.ending_in(end)
         chosen, played = search.chosen(usual.plan)
         own = AdaptivePlan(chosen.plan, Stopping.of(
             self.model, halt_above=chosen.halt_above, rules=self.rules), "halting",
@@ -207,7 +225,7 @@ class Tuner:
         final, name = (own, "tuned") if kept else (usual, "untuned")
         return Tuning(
             chosen, kept, judge, len(rows), played, checked, untuned, Pairs.of(*both), self.spent,
-            search.frontier(), self._calibration(results[name], final),
+            search.frontier(), self._calibration(results[name], final), end,
         )  # fmt: skip
 
     def calibrate(self) -> tuple[Calibration, Checked]:
@@ -237,13 +255,52 @@ class Tuner:
                 took = 0.0  # the first run warms up
         return puzzles * self.per_step / max(took, 1e-6)  # puzzles / 2, 2 steps each
 
+    def _measured_end(self, recording: PlanRecording, choosing: torch.Tensor) -> End | None:
+        """The stages that guess, run on puzzles that the trajectory without noise leaves open.
+
+        None where the usual plan has none, or nobody can say that a guess was right. An answer
+        counts as right if a stopping rule decided it: votes are known after the longest end only.
+        """
+        if not self.ends or self.recorder.judge == AGREEMENT:
+            return None
+        first, budget = beginning(self.usual.plan), SHARES["end"] * self.budget
+        begun = particle_steps(first) * self.per_step
+
+        def cost(end: Stages) -> float:  # of a puzzle that is decided after an eighth of the end
+            return begun + particle_steps(end) * self.per_step / 8
+
+        choices = [e for e in self.ends if FEWEST_ENDED * cost(e) <= budget] or self.ends[:1]
+        plan = self.usual._replace(plan=replace(
+            self.usual.plan, stages=(*first, *choices[-1]), noise=next(iter(recording.noisy), 0.0),
+        ))  # fmt: skip
+        rows = choosing[np.flatnonzero(recording.rows >= 0)]
+        right, spent = np.zeros(0, bool), np.zeros(0)
+        if len(rows) and budget >= FEWEST_ENDED * begun:
+            size = max(1, int(self.part_size / (plan.plan.particle_steps * self.per_step)))
+            found = self._run({"end": plan}, rows, size, 1, self.spent + budget)["end"]
+            right = found["right"] & ~np.isin(found["decided_by"], NOT_DECIDED)
+            spent = found["evaluations"] - begun
+        came = spent > 0
+        return best_end(choices, right[came], spent[came], self.per_step, PRICE)
+
     def _check(self, plans: dict[str, AdaptivePlan]) -> dict[str, Arrays]:
         """Run the plans on the puzzles that check, until the budget is spent."""
+        size = min(64, max(8, int(self.part_size / (4 * 48 * self.per_step))))
+        return self._run(plans, self.checking, size, FEWEST // 2, self.budget)
+
+    def _run(
+        self, plans: dict[str, AdaptivePlan], puzzles: torch.Tensor, size: int, least: int,
+        budget: float,
+    ) -> dict[str, Arrays]:  # fmt: skip
+        """Run the plans in parts, the first of so many puzzles; the columns by name.
+
+        least: puzzles after which it ends once the tuning run has spent so much.
+        """
         parts: dict[str, list[Arrays]] = {name: [] for name in plans}
-        first, size = 0, min(64, max(8, int(self.part_size / (4 * 48 * self.per_step))))
-        while first < len(self.checking):
-            rows = self.checking[first : first + size]
-            if first >= FEWEST / 2 and self.spent > self.budget:
+        first = 0
+        while first < len(puzzles):
+            rows = puzzles[first : first + size]
+            if first >= least and self.spent > budget:
                 break
             for name, plan in plans.items():
                 made = self.store.part(

@@ -27,7 +27,8 @@ EASY_BY = 20  # outer steps by which a puzzle that needs no noise is decided
 BLOCK, MOST = 8, 512  # noisy trajectories recorded at first, doubled each time, and at most
 BEGINS = (0, *(BLOCK << n for n in range((MOST // BLOCK).bit_length() - 1)))  # 0, 8, 16, 32, ...
 ENOUGH = 4  # successes after which a puzzle needs no more trajectories
-SHARES = {"quiet": 0.15, "probe": 0.15, "long": 0.3}  # of the budget; the rest checks plans
+MOST_ENDED = 64  # at most where stages that guess follow the plan, since no reserve is chosen
+SHARES = {"quiet": 0.15, "probe": 0.15, "long": 0.3, "end": 0.15}  # the rest checks plans
 
 RECORDED = {"logits": "f", "answers": "i", "valid": "b", "right": "b"}  # of a TrajectoryRecord
 
@@ -39,16 +40,18 @@ class Recorder:
 
     judge: who says it; None: the rules where any answer keeps them, else agreement.
     budget, part_size: evaluations of the whole tuning run and of one part.
+    most: noisy trajectories of a hard puzzle, up to MOST; by agreement always MOST, since it cannot
+    say that a guess was right.
     """
 
     def __init__(
         self, model: RecursiveModel, task: Task, tokens: Tensor, labels: Tensor | None,
         store: PartStore, *, seed: int, judge: str | None, budget: int, part_size: float,
-        spend: Spend,
+        spend: Spend, most: int = MOST,
     ) -> None:  # fmt: skip
         self.model, self.task, self.tokens, self.labels = model, task, tokens, labels
         self.store, self.seed, self.judge = store, seed, judge
-        self.budget, self.part_size, self.spend = budget, part_size, spend
+        self.budget, self.part_size, self.spend, self.most = budget, part_size, spend, most
         self.per_step = evaluations_per_step(model)
         self.symmetric = defaults_of(task).symmetric_views
 
@@ -116,6 +119,7 @@ class Recorder:
     ) -> PlanRecording:
         """Many trajectories of the open puzzles, fewer where they succeed."""
         budget = SHARES["long"] * self.budget
+        most = MOST if self.judge == AGREEMENT else self.most
         taken = open_[: max(4, int(budget / 2 / (BLOCK * LONG * self.per_step)))]
         weight = np.ones(len(rows))
         weight[open_] = 0.0
@@ -135,7 +139,7 @@ class Recorder:
                 need = np.flatnonzero(successes < ENOUGH) if begin or noise != first else (
                     np.arange(len(taken)))  # fmt: skip
                 cost = len(need) * size * LONG * self.per_step
-                if begin and (len(need) == 0 or left < cost):
+                if begin and (begin >= most or len(need) == 0 or left < cost):
                     break
                 need = need if len(need) else np.arange(min(4, len(taken)))
                 part = self._trajectories(
