@@ -14,6 +14,7 @@ from tiltrm.evaluate.summary import Spread, Stopped, groups, identity, stopped
 from tiltrm.report import frontier, frontier_plot
 from tiltrm.report.results import BENCHMARKS, MAZE, SUDOKU, StoredResults, interval
 from tiltrm.tasks import SUDOKU as SUDOKUS
+from tiltrm.tasks.registry import defaults_of
 
 from . import mock
 
@@ -93,13 +94,14 @@ def test_a_point_that_costs_more_is_said_to(results: StoredResults, spent: int, 
 def test_what_lies_between_the_runs_of_ours_is_in_the_table(
     results: StoredResults, part: str, name: str
 ) -> None:
-    """Of the default alone: not of shorter plans, of those by noise alone or by the rules."""
+    """Of the frontier's own plan: not of shorter ones, of those by noise alone or by the rules."""
     data = frontier.section(results).data
     lines = [dict(zip(data.head, row, strict=True)) for row in data.rows]
     found = [x for x in lines if x["benchmark"] == name and x["method"] == frontier.STOPPED]
     (own,) = (p.row for p in frontier.read_frontier(results, part).points if p.against is None)
-    stages = {"stages": [[1, 24], [16, 24]]} if part == MAZE else {}  # mazes: by exact match
-    usual = complete("adaptive", stages, part)
+    plan = defaults_of(part).frontier_stages  # mazes: by exact match; Sudokus: without guesses
+    turned = {"turned": True} if part == SUDOKU else {}
+    usual = complete("adaptive", {"stages": plan} | turned, part)
     assert dict(own.settings) == usual
     jobs = frontier.jobs(results, part)
     whole = [job for job in jobs if job.method == "adaptive" and job.options == usual]

@@ -319,10 +319,11 @@ def test_tokens_need_no_task_but_texts_do(stubborn: Any) -> None:
 
 def test_sudokus_are_turned_and_mazes_have_a_plan_of_their_own() -> None:
     """Mazes: three views without noise, then eight with it."""
-    usual = default_plan("sudoku")
-    assert usual.symmetric_views
+    sudoku, usual = default_plan("sudoku"), default_plan("of one's own")
+    assert sudoku.symmetric_views
+    assert [stage.guesses for stage in sudoku.stages[:4]] == [0, 0, 1, 1]
     assert [stage.particles for stage in usual.stages[:6]] == [1, 2, 2, 2, 2, 4]
-    assert default_plan("of one's own") == usual
+    assert not usual.guesses_from(0)
     assert default_plan("") == Adaptive()
     assert resized_plan(usual, {"resample_below": 0.3}) == dataclasses.replace(
         Adaptive(), resample_below=0.3

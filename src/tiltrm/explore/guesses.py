@@ -4,7 +4,7 @@ The trajectories that fail on a hard puzzle disagree on some of its cells. With 
 in rightly, the rest is an easier puzzle of the same kind. A wrong guess leaves a puzzle without a
 solution, which no stopping rule should decide, and the next stage guesses again. Answers are judged
 on the puzzle as it was given. For tasks whose answers may stand in a puzzle as clues
-(`tiltrm.tasks.base.TaskDefaults.guesses`).
+(`TaskDefaults.guesses`).
 """
 
 import torch
