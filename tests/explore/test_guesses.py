@@ -9,18 +9,19 @@ from torch import Tensor
 from tiltrm.errors import SettingsError
 from tiltrm.evaluate.options import complete, stages_as_lists, stages_from
 from tiltrm.explore.cloud import StepInfo
-from tiltrm.explore.guesses import BLANK, add_votes, fill_in
 from tiltrm.explore.guesses import GUESSING as GUESSING_KEY
+from tiltrm.explore.guesses import add_votes, fill_in
 from tiltrm.explore.keys import derive, puzzle_keys
 from tiltrm.explore.plan import Adaptive, Stage, parse_stages
 from tiltrm.explore.running import solve_adaptively as solve
-from tiltrm.solving import plan_views, resized_plan
+from tiltrm.solving import plan_clues, plan_views, resized_plan
 from tiltrm.tasks import MAZE, Sudoku
+from tiltrm.tasks.grid import BLANK, CellClues
 
 from .test_adaptive import same
 from .test_symmetric_views import Echo, puzzles
 
-TASK = Sudoku(2)
+TASK, CLUES = Sudoku(2), CellClues()
 GUESSING = Adaptive(
     (Stage(1, 2), Stage(4, 2), Stage(6, 2, guesses=1)), noise=0.3, symmetric_views=True
 )
@@ -38,15 +39,22 @@ def voted(*counts: tuple[int, int, int], cells: int = 4, vocabulary: int = 6) ->
 def guessed(votes: Tensor, particles: int, count: int = 1, seeds: int = 1) -> Tensor:
     """The (cell, id) pairs that particles filled in, over many keys: (seed, particle, cell)."""
     tokens = torch.full((seeds, votes.shape[1]), BLANK, dtype=torch.uint8)
-    return fill_in(tokens, votes.expand(seeds, -1, -1), torch.arange(seeds), particles, count)
+    keys = torch.arange(seeds)
+    return fill_in(tokens, votes.expand(seeds, -1, -1), keys, particles, count, CLUES)
 
 
-def test_living_particles_vote_once_a_cell() -> None:
-    answers = torch.tensor([[[2, 3], [2, 4], [5, 4]]], dtype=torch.uint8)
-    alive = torch.tensor([[True, True, False]])
-    first = add_votes(None, answers, alive, 6)
-    assert first[0].tolist() == [[0, 0, 2, 0, 0, 0], [0, 0, 0, 1, 1, 0]]
-    assert torch.equal(add_votes(first, answers, alive, 6), 2 * first)
+def test_living_particles_vote_once_for_every_clue() -> None:
+    said = torch.tensor([[[2, 3], [2, 4], [5, 4], [0, 3]]], dtype=torch.uint8)
+    alive = torch.tensor([[True, True, False, True]])
+    first = add_votes(None, said, alive, 6)
+    assert first[0].tolist() == [[0, 0, 2, 0, 0, 0], [0, 0, 0, 2, 1, 0]]
+    assert torch.equal(add_votes(first, said, alive, 6), 2 * first)
+
+
+def test_answers_give_values_to_blank_cells() -> None:
+    puzzles = torch.tensor([[BLANK, 3, BLANK, 0]], dtype=torch.uint8)
+    answers = torch.tensor([[[2, 4, 3, 2], [BLANK, 3, 0, BLANK]]], dtype=torch.uint8)
+    assert CLUES.in_answers(puzzles, answers).tolist() == [[[2, 0, 3, 0], [0, 0, 0, 0]]]
 
 
 def test_a_value_is_drawn_by_its_votes_and_the_cells_disagreement() -> None:
@@ -78,10 +86,11 @@ def test_the_particles_of_a_cloud_guess_differently() -> None:
             assert abs(found.count(place) - 8 * weight / 56) < 1
 
 
-def test_clues_stay_and_nothing_is_guessed_where_all_agree() -> None:
+def test_nothing_is_guessed_where_all_agree() -> None:
     tokens = torch.tensor([[3, BLANK, BLANK, BLANK]], dtype=torch.uint8)
-    disagreed = voted((0, 2, 3), (0, 4, 3), (1, 4, 6), (2, 3, 6))
-    assert torch.equal(fill_in(tokens, disagreed, torch.arange(1), 3, 1)[0], tokens.expand(3, -1))
+    agreed = voted((1, 4, 6), (2, 3, 6))
+    found = fill_in(tokens, agreed, torch.arange(1), 3, 2, CLUES)
+    assert torch.equal(found[0], tokens.expand(3, -1))
 
 
 def test_several_guesses_fill_several_cells() -> None:
@@ -91,24 +100,28 @@ def test_several_guesses_fill_several_cells() -> None:
     assert guessed(votes, particles=6, count=9).ne(BLANK).all()  # no more cells than there are
 
 
-def test_a_blank_that_is_voted_for_is_no_guess() -> None:
-    votes = voted((0, BLANK, 5), (0, 0, 5), (1, 2, 1), (1, 3, 1))
-    assert (guessed(votes, particles=8, seeds=20)[..., 0] == BLANK).all()
-
-
 def test_particles_see_their_guesses_and_are_judged_on_the_puzzle() -> None:
     tokens, infos = puzzles(3), list[StepInfo]()
-    solve(Echo(), tokens, {}, replace(GUESSING, noise=1.0), views=VIEWS, watch=infos.append)
+    solve(
+        Echo(),
+        tokens,
+        {},
+        replace(GUESSING, noise=1.0),
+        views=VIEWS,
+        clues=CLUES,
+        watch=infos.append,
+    )
     votes = None
     for info in (infos[1], infos[3]):  # the last steps of the two stages before
         alive = torch.ones(info.score.shape, dtype=torch.bool)
-        votes = add_votes(votes, info.context.answers, alive, Echo.vocabulary)
+        said = CLUES.in_answers(tokens, info.context.answers)
+        votes = add_votes(votes, said, alive, Echo.vocabulary)
     assert votes is not None
     problem = infos[4].context.problem
     seen = problem.inputs.argmax(-1).transpose(0, 1)  # (particle, puzzle, cell)
     assert problem.views is not None
     found = problem.views.undo(seen).transpose(0, 1)
-    expected = fill_in(tokens, votes, derive(problem.keys, GUESSING_KEY, 2), 6, 1)
+    expected = fill_in(tokens, votes, derive(problem.keys, GUESSING_KEY, 2), 6, 1, CLUES)
     assert torch.equal(found, expected.long())
     assert ((found != tokens[:, None]).sum(-1) == 1).all()
     assert torch.equal(problem.tokens, tokens)
@@ -116,16 +129,17 @@ def test_particles_see_their_guesses_and_are_judged_on_the_puzzle() -> None:
 
 def test_a_puzzle_is_guessed_alike_in_any_batch() -> None:
     tokens = puzzles(4)
-    together = solve(Echo(), tokens, {}, GUESSING, views=VIEWS)
+    together = solve(Echo(), tokens, {}, GUESSING, views=VIEWS, clues=CLUES)
     for row in range(4):
-        alone = solve(Echo(), tokens[row : row + 1], {}, GUESSING, views=VIEWS)
+        alone = solve(Echo(), tokens[row : row + 1], {}, GUESSING, views=VIEWS, clues=CLUES)
         assert same(alone, together, torch.tensor([row]))
 
 
 def test_keys_change_the_guesses() -> None:
     votes = voted(*((cell, token, 2) for cell in range(4) for token in (2, 3)))
     tokens = torch.full((1, 4), BLANK, dtype=torch.uint8)
-    made = [fill_in(tokens, votes, puzzle_keys(torch.tensor([[k]])), 4, 2) for k in range(8)]
+    keys = [puzzle_keys(torch.tensor([[k]])) for k in range(8)]
+    made = [fill_in(tokens, votes, key, 4, 2, CLUES) for key in keys]
     assert len({tuple(each.flatten().tolist()) for each in made}) > 4
 
 
@@ -135,7 +149,9 @@ def test_a_plan_that_guesses_needs_votes_views_and_a_fitting_task() -> None:
     with pytest.raises(SettingsError, match="a stage before them that votes"):
         Adaptive((Stage(2, 2, guesses=1),), symmetric_views=True)
     with pytest.raises(SettingsError, match="maze does not allow"):
-        plan_views(GUESSING, MAZE, Echo(), torch.device("cpu"))
+        plan_clues(GUESSING, MAZE)
+    with pytest.raises(SettingsError, match="expected clues for a plan that guesses"):
+        solve(Echo(), puzzles(1), {}, GUESSING, views=VIEWS)
 
 
 def test_guesses_in_text_and_lists() -> None:

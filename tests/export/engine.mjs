@@ -124,14 +124,20 @@ if (job.ancestors) {
 }
 if (job.guesses) {
   const { fillIn } = await engine("guesses");
+  const { clues } = taskOf(job.guessed_task);
   out.guesses = job.guesses.map(({ tokens, votes, key, particles, count }) =>
-    fillIn(Uint8Array.from(tokens), votes, BigInt.asUintN(64, BigInt(key)), particles, count).map((row) => [...row]));
+    fillIn(Uint8Array.from(tokens), votes, BigInt.asUintN(64, BigInt(key)), particles, count, clues).map((row) => [...row]));
+}
+if (job.said) {
+  const { clues } = taskOf({ task: "pencil" });
+  out.said = job.said.map(({ tokens, answers }) =>
+    answers.map((answer) => [...clues.inAnswer(Uint8Array.from(tokens), Uint8Array.from(answer))]));
 }
 if (job.votes) {
   const { addVotes } = await engine("guesses");
-  const { clouds, cells, vocabulary } = job.votes;
+  const { clouds, vocabulary } = job.votes;
   let votes = null;
-  out.votes = clouds.map(({ answers, alive }) => (votes = addVotes(votes, answers, alive, { cells, vocabulary })));
+  out.votes = clouds.map(({ said, alive }) => (votes = addVotes(votes, said, alive, vocabulary)));
 }
 if (job.settings) out.settings = job.settings.map((own) => buildSearch(job.settings_of, taskOf(job.settings_of), own).settings);
 if (job.judged) {

@@ -9,13 +9,16 @@ from tests.tasks.pencil.pencil_samples import PUZZLES
 
 from tiltrm.explore import keys
 from tiltrm.explore.choices import RESAMPLERS
-from tiltrm.explore.guesses import BLANK, add_votes, fill_in
+from tiltrm.explore.guesses import add_votes, fill_in
 from tiltrm.export.description import describe
 from tiltrm.model.trm import TRM, TRMConfig
 from tiltrm.solving.confidence import StopFeatures, calibration_of, stated_confidence
 from tiltrm.solving.methods import adaptive_plan
 from tiltrm.tasks import SUDOKU, Maze, by_name
-from tiltrm.tasks.pencil import PENCIL
+from tiltrm.tasks.grid import BLANK, CellClues
+from tiltrm.tasks.pencil import HEYAWAKE, PENCIL, TASKS
+from tiltrm.tasks.pencil.clues import PencilClues
+from tiltrm.tasks.pencil.tokens import LIGHT, SHADED, UNSHADED
 
 from .engine import compare, needs_node, node, of_library, weights_of
 
@@ -51,7 +54,7 @@ def test_ancestors_are_the_librarys(resampler: str) -> None:
 
 @pytest.mark.parametrize(("cells", "vocabulary"), [(16, 6), (81, 11)])
 def test_guesses_are_the_librarys(cells: int, vocabulary: int) -> None:
-    """Cells that agree, puzzles with fewer blanks than guesses, votes for the pad and the blank."""
+    """Cells that agree, and puzzles with fewer cells to guess than guesses."""
     draw = torch.Generator().manual_seed(cells)
     puzzles, own = 12, torch.arange(12) * 7919 - 40_000
     tokens = torch.randint(BLANK, vocabulary, (puzzles, cells), generator=draw).to(torch.uint8)
@@ -62,16 +65,19 @@ def test_guesses_are_the_librarys(cells: int, vocabulary: int) -> None:
     votes = (torch.rand(puzzles, cells, vocabulary, generator=draw) ** 3 * most).long()
     votes[:, ::3] = 0
     votes[:, ::3, 2] = 9
+    votes[..., : BLANK + 1] = 0
+    votes[tokens != BLANK] = 0
     votes[2] = votes[2, 0]  # no cell on which they differ
     jobs, wanted = [], []
     for particles in (1, 2, 7, 32):
         for count in (1, 2, 3):
-            wanted += fill_in(tokens, votes, own, particles, count).tolist()
+            wanted += fill_in(tokens, votes, own, particles, count, CellClues()).tolist()
             jobs += [
                 {"tokens": t, "votes": v, "key": str(k), "particles": particles, "count": count}
                 for t, v, k in zip(tokens.tolist(), votes.tolist(), own.tolist(), strict=True)
             ]
-    found = node({"guesses": jobs})["guesses"]
+    found = node({"guesses": jobs, "guessed_task": {"task": "sudoku", "side": 4, "symbols": []}})
+    found = found["guesses"]
     assert found == wanted
     changed = [
         sum(new != old for new, old in zip(row, job["tokens"], strict=True))
@@ -81,19 +87,50 @@ def test_guesses_are_the_librarys(cells: int, vocabulary: int) -> None:
     assert set(changed) == {0, 1, 2, 3}
 
 
+def test_guesses_on_pencil_puzzles_are_the_librarys() -> None:
+    """Values of cells, and numbers of rooms, which all cells of a room show."""
+    draw = torch.Generator().manual_seed(6)
+    texts = ("a1 a b b/a c c b/d c e e/d c e e", "a a a a a/a a a a b/c c c b b/c2 d d d b")
+    tokens = torch.stack(
+        [HEYAWAKE.encode(text) for text in texts]
+        + [
+            TASKS[0].encode(".##./#.../...2/.0#."),
+            TASKS[1].encode("2 . . ./. . . 3/. . . ./1 . . ."),
+        ]
+    )
+    answers = torch.randint(UNSHADED, LIGHT + 1, (4, 9, 100), generator=draw).to(torch.uint8)
+    answers[0, 0] = SHADED
+    clues, own = PencilClues(), torch.arange(4) * 7919 - 9_000
+    said = clues.in_answers(tokens, answers)
+    votes = add_votes(None, said, torch.ones(4, 9, dtype=torch.bool), PENCIL.vocabulary)
+    filled = fill_in(tokens, votes, own, 12, 2, clues)
+    found = node({
+        "said": [{"tokens": t, "answers": a}
+                 for t, a in zip(tokens.tolist(), answers.tolist(), strict=True)],
+        "guessed_task": {"task": "pencil"},
+        "guesses": [{"tokens": t, "votes": v, "key": str(k), "particles": 12, "count": 2}
+                    for t, v, k in zip(tokens.tolist(), votes.tolist(), own.tolist(), strict=True)],
+    })  # fmt: skip
+    assert found["said"] == said.tolist()
+    assert found["guesses"] == filled.tolist()
+    changed = (filled != tokens[:, None]).sum(-1)
+    assert (changed[2:] == 2).all()
+    assert changed[:2].max() > 2  # the cells of a room
+
+
 def test_votes_are_the_librarys() -> None:
     """Those of a second cloud are added, and dead particles have none."""
     draw = torch.Generator().manual_seed(3)
     clouds, wanted = list[dict[str, Any]](), list[Any]()
     votes = None
     for particles in (1, 5, 8):
-        answers = torch.randint(6, (1, particles, 16), generator=draw).to(torch.uint8)
+        said = torch.randint(6, (1, particles, 16), generator=draw).to(torch.uint8)
         alive = torch.rand(1, particles, generator=draw) < 0.7
-        votes = add_votes(votes, answers, alive, 6)
-        clouds.append({"answers": answers[0].tolist(), "alive": alive[0].tolist()})
+        votes = add_votes(votes, said, alive, 6)
+        clouds.append({"said": said[0].tolist(), "alive": alive[0].tolist()})
         wanted.append(votes[0].tolist())
     assert len({dead for cloud in clouds for dead in cloud["alive"]}) == 2
-    assert node({"votes": {"clouds": clouds, "cells": 16, "vocabulary": 6}})["votes"] == wanted
+    assert node({"votes": {"clouds": clouds, "vocabulary": 6}})["votes"] == wanted
 
 
 RUNS: list[dict[str, Any]] = [  # few particles and steps: the network here is plain JavaScript

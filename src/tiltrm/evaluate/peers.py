@@ -42,7 +42,7 @@ from tiltrm.explore.stopping import by_halting, every
 from tiltrm.model.base import RecursiveModel, evaluations_per_step
 from tiltrm.model.puzzle_rows import with_puzzle
 from tiltrm.settings import AGREE_AMONG, AGREE_SHARE, HALT_ABOVE
-from tiltrm.solving import parse_guide, plan_views, stopping_rules
+from tiltrm.solving import parse_guide, plan_clues, plan_views, stopping_rules
 from tiltrm.solving.methods import FIXED, path_values
 from tiltrm.solving.tidy import with_tidy_answers
 from tiltrm.tasks import Task
@@ -151,7 +151,8 @@ def planned_search(method: str, case: Case) -> StagedSearch:
     )  # fmt: skip
     views = plan_views(plan, case.task, model, case.device)
     visited = path_values(case.task) if settings.get("shortest_visited") else None
-    return adaptive_search(model, plan, rules, case.guide, views, visited)
+    clues = plan_clues(plan, case.task)
+    return adaptive_search(model, plan, rules, case.guide, views, visited, clues)
 
 
 def _halt_first(case: Case) -> Measurement:

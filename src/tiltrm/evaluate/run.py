@@ -23,7 +23,7 @@ from tiltrm.model.base import RecursiveModel
 from tiltrm.model.build import Model
 from tiltrm.model.puzzle_rows import with_puzzle
 from tiltrm.provenance import commit, device_name, release
-from tiltrm.solving import parse_guide, plan_views
+from tiltrm.solving import parse_guide, plan_clues, plan_views
 from tiltrm.solving.methods import path_values
 from tiltrm.tasks import by_name
 from tiltrm.tasks.base import views
@@ -97,6 +97,7 @@ def check(job: Job, model: RecursiveModel) -> None:
         require_rules(task, f"the method {RULES}")
     if job.method in PLANNED:
         plan_views(plan_of(options), task, model, torch.device("cpu"))
+        plan_clues(plan_of(options), task)
 
 
 def about(device: torch.device, seconds: float) -> dict[str, Any]:

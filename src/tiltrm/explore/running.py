@@ -19,7 +19,7 @@ from tiltrm.explore.result import SearchResult
 from tiltrm.explore.search import Progress, StagedSearch, Watch, adaptive_search
 from tiltrm.explore.stopping import StoppingRule
 from tiltrm.model.base import RecursiveModel
-from tiltrm.tasks.base import Symmetry
+from tiltrm.tasks.base import Clues, Symmetry
 
 EMBEDDED = 4096  # puzzles embedded at once
 
@@ -124,11 +124,11 @@ def collect(finished: list[Finished]) -> SearchResult:
 def solve_adaptively(
     model: RecursiveModel, tokens: Tensor, rules: Mapping[str, StoppingRule],
     plan: Adaptive | None = None, *, guide: Score | None = None, views: Sequence[Symmetry] = (),
-    visited: VisitedValue | None = None,
+    visited: VisitedValue | None = None, clues: Clues | None = None,
     seconds: float = math.inf, seed: int = 0, keys: Tensor | None = None,
     progress: Progress | None = None, watch: Watch | None = None,
 ) -> SearchResult:  # fmt: skip
     """`run_search` of an `adaptive_search`, with at most `seconds` of computing a puzzle."""
-    search = adaptive_search(model, plan or Adaptive(), rules, guide, views, visited)
+    search = adaptive_search(model, plan or Adaptive(), rules, guide, views, visited, clues)
     search = replace(search, seconds=seconds)
     return run_search(search, tokens, seed=seed, keys=keys, progress=progress, watch=watch)

@@ -34,7 +34,7 @@ from tiltrm.explore.stopping import StoppingRule
 from tiltrm.explore.weights import degenerate
 from tiltrm.model.base import RecursiveModel, State, evaluations_per_step
 from tiltrm.settings import Exploration
-from tiltrm.tasks.base import Symmetry
+from tiltrm.tasks.base import Clues, Symmetry
 
 UNDECIDED = "budget"  # `decided_by` of a puzzle that no rule decided
 TIMED_OUT = "time"  # the same where the time limit came before the last step
@@ -76,6 +76,7 @@ class StagedSearch:
     functions: StepFunctions
     rules: Mapping[str, StoppingRule]  # asked in order; the first that decides gives the reason
     views: Sequence[Symmetry] = ()  # of the particles of every stage; (): puzzles unchanged
+    clues: Clues | None = None  # that stages may guess; None: no stage guesses
     readout: Readout | None = None  # for puzzles that no rule decided; None: the weighted vote
     confidence: StateConfidence | None = None  # None: as the stopping rule sees it
     seconds: float = math.inf  # a puzzle that has taken so many gets no further step
@@ -164,8 +165,11 @@ class StagedSearch:
         """The puzzles as the particles of a stage that guesses find them."""
         if not stage.guesses or votes is None:
             return None
+        assert self.clues is not None
         keys = derive(batch.problem.keys, GUESSING, batch.stage)
-        return fill_in(batch.problem.tokens, votes, keys, stage.particles, stage.guesses)
+        return fill_in(
+            batch.problem.tokens, votes, keys, stage.particles, stage.guesses, self.clues
+        )
 
     def _votes(self, batch: Batch, info: StepInfo) -> Tensor | None:
         """The votes with those of a stage that ends, if a later one guesses."""
@@ -173,7 +177,9 @@ class StagedSearch:
         votes, alive = batch.cloud.votes, info.log_weights > -torch.inf
         if not self.plan.guesses_from(batch.stage + 1):
             return None
-        return add_votes(votes, info.context.answers, alive, self.model.vocabulary)
+        assert self.clues is not None
+        said = self.clues.in_answers(batch.problem.tokens, info.context.answers)
+        return add_votes(votes, said, alive, self.model.vocabulary)
 
     def _clock(self, batch: Batch) -> Clock:
         return Clock(batch.steps + 1, self.plan.outer_steps)
@@ -291,17 +297,20 @@ def nothing(cloud: Cloud, info: StepInfo) -> Columns:
 def adaptive_search(
     model: RecursiveModel, plan: Adaptive, rules: Mapping[str, StoppingRule],
     guide: Score | None = None, views: Sequence[Symmetry] = (),
-    visited: VisitedValue | None = None,
+    visited: VisitedValue | None = None, clues: Clues | None = None,
 ) -> StagedSearch:  # fmt: skip
     """Adaptive solving: the stages of a plan, left as soon as a rule decides.
 
     With `visited`, a puzzle that no rule decides gets the best of all answers that it visited.
-    A plan with `symmetric_views` needs the views of every stage (`tiltrm.solving.plan_views`).
+    A plan with `symmetric_views` needs the views of every stage (`tiltrm.solving.plan_views`), and
+    one that guesses the clues of its task (`tiltrm.solving.plan_clues`).
     """
+    if clues is None and plan.guesses_from(0):
+        raise SettingsError("expected clues for a plan that guesses, got none; give its task's")
     if len(views) != (len(plan.stages) if plan.symmetric_views else 0):
         raise SettingsError(
             "expected views for every stage of a plan with symmetric_views and none otherwise, "
             f"got {len(views)} for {len(plan.stages)} stages"
         )
     functions = step_functions(model, plan.exploration(), guide)
-    return StagedSearch(model, plan, functions, rules, views, visited=visited)
+    return StagedSearch(model, plan, functions, rules, views, clues, visited=visited)

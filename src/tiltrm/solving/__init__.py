@@ -9,7 +9,7 @@ from tiltrm.solving.methods import (
     stopping_rules,
     task_of,
 )
-from tiltrm.solving.plans import default_plan, plan_views, resized_plan
+from tiltrm.solving.plans import default_plan, plan_clues, plan_views, resized_plan
 from tiltrm.solving.solution import PuzzleRecord, Solution
 
 __all__ = [
@@ -22,6 +22,7 @@ __all__ = [
     "default_plan",
     "exploration_for",
     "parse_guide",
+    "plan_clues",
     "plan_views",
     "resized_plan",
     "settings_for",

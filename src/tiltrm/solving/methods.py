@@ -49,6 +49,7 @@ from tiltrm.solving.guide_folder import learned_terms, named_guide
 from tiltrm.solving.plans import (
     Views,
     default_plan,
+    plan_clues,
     plan_views,
     resized_plan,
     tuned_plan,
@@ -187,11 +188,13 @@ def build_search(
                            stopping)  # fmt: skip
     guide = parse_guide(found.guide, model, task, len(plan.stages) > 1)
     views: Views = ()
+    clues = None
     if plan.symmetric_views:
         device = device_of(model, torch.empty(0))
         views = plan_views(plan, task_of(model, task), model, device)
+        clues = plan_clues(plan, task_of(model, task))
     visited = path_values(task_of(model, task)) if stopping.shortest_visited else None
-    search = adaptive_search(model, plan, rules, guide, views, visited)
+    search = adaptive_search(model, plan, rules, guide, views, visited, clues)
     stated = state_confidence(model, rules_of, found.settings())
     return replace(search, confidence=stated, seconds=seconds)
 

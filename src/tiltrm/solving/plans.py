@@ -10,7 +10,7 @@ from tiltrm.errors import CheckpointError, SettingsError
 from tiltrm.explore.plan import Adaptive, Stage, format_stages, parse_stages
 from tiltrm.model.base import RecursiveModel, model_info
 from tiltrm.tasks import Symmetry, Task
-from tiltrm.tasks.base import views
+from tiltrm.tasks.base import Clues, views
 from tiltrm.tasks.registry import defaults_of
 
 Views = Sequence[Symmetry]  # one record of views per stage
@@ -120,6 +120,22 @@ def _lasting(stages: Sequence[Stage], steps: int) -> tuple[Stage, ...]:
     return (*cut[:-1], replace(last, outer_steps=last.outer_steps + left))
 
 
+def plan_clues(plan: Adaptive, task: Task) -> Clues | None:
+    """The clues that the stages of a plan guess; None for a plan that does not guess.
+
+    SettingsError where answers of the task give no clues.
+    """
+    if not plan.guesses_from(0):
+        return None
+    found = defaults_of(task).guesses
+    if found is None:
+        raise SettingsError(
+            "a stage may guess only where an answer says what could stand in its puzzle as a clue, "
+            f"which {task.name} does not allow; leave '?' and its number out of the stages"
+        )
+    return found
+
+
 def plan_views(plan: Adaptive, task: Task, model: RecursiveModel, device: torch.device) -> Views:
     """The symmetry under which each particle of each stage sees a puzzle; () if the plan has none.
 
@@ -127,11 +143,6 @@ def plan_views(plan: Adaptive, task: Task, model: RecursiveModel, device: torch.
     a result depends on neither batch nor order. A task with few symmetries has them repeated:
     particles under the same one differ by their noise.
     """
-    if plan.guesses_from(0) and not defaults_of(task).guesses:
-        raise SettingsError(
-            "a stage may guess only where cells of an answer can stand in a puzzle as clues, which "
-            f"{task.name} does not allow; leave '?' and its number out of the stages"
-        )
     return StageViews(plan, task, model, device) if plan.symmetric_views else ()
 
 

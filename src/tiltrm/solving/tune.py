@@ -41,7 +41,7 @@ from tiltrm.solving.methods import (
     stopping_rules,
 )
 from tiltrm.solving.plan_search import PRICE, PlanPoint, PlanSearch
-from tiltrm.solving.plans import TunedPlan, plan_views
+from tiltrm.solving.plans import TunedPlan, plan_clues, plan_views
 from tiltrm.solving.playing import PlanRecording, Played
 from tiltrm.solving.reserve import End, Stages, beginning, best_end, ends, particle_steps
 from tiltrm.solving.tidy import with_tidy_answers
@@ -329,7 +329,8 @@ class Tuner:
         )
         views = plan_views(own.plan, self.task, self.model, device_of(self.model, tokens))
         visited = path_values(self.task) if own.stopping.shortest_visited else None
-        search = adaptive_search(self.model, own.plan, rules, None, views, visited)
+        clues = plan_clues(own.plan, self.task)
+        search = adaptive_search(self.model, own.plan, rules, None, views, visited, clues)
         found = run_search(search, tokens, seed=self.seed)
         valid = keeps_rules(self.task, tokens, found.answers)
         right = valid if self.labels is None else exactly_right(found.answers, self.labels[rows])

@@ -19,6 +19,19 @@ TOKENS = 256  # ids that can be told apart, since answers are kept as bytes
 DRAWS = 512  # symmetries drawn at least, so that a task with few shows all of them
 
 
+class Clues(Protocol):
+    """What an answer says that could stand in its puzzle as a clue (`TaskDefaults.guesses`)."""
+
+    def in_answers(self, puzzles: Tensor, answers: Tensor) -> Tensor:
+        """The clue that each answer would give to each cell, PAD where it cannot give one.
+
+        (puzzle, cell) and (puzzle, particle, cell) ids -> (puzzle, particle, cell) ids.
+        """
+
+    def add(self, puzzles: Tensor, cells: Tensor, clues: Tensor) -> Tensor:
+        """The puzzles (..., cell), each with one more of these clues: (...) both."""
+
+
 @dataclass(frozen=True)
 class TaskDefaults:
     """Defaults that depend on the task. Those here suit a task that nothing was tuned for."""
@@ -27,7 +40,7 @@ class TaskDefaults:
     noise: float = 0.3  # of these stages
     beta: float = 0.25
     symmetric_views: bool = True  # False where labels do not move along with the puzzle
-    guesses: bool = False  # whether plans may guess: cells of an answer may stand in a puzzle
+    guesses: Clues | None = None  # clues that stages may guess; None: its plans cannot guess
     stopping: Mapping[str, Any] = field(default_factory=dict)  # settings of its stopping rules
     settings: Mapping[str, Mapping[str, float]] = field(default_factory=dict)  # by other method
     model: str = ""  # bundled weights

@@ -13,10 +13,23 @@ from torch import Tensor
 
 from tiltrm.errors import PuzzleError, SettingsError
 from tiltrm.tasks import base, drawing
-from tiltrm.tasks.base import TOKENS, Symmetry, Task, TaskDefaults, place
+from tiltrm.tasks.base import PAD, TOKENS, Symmetry, Task, TaskDefaults, place
 
 BLANK = 1
 NAME = re.compile("[a-z][a-z0-9_-]*")
+
+
+@dataclass(frozen=True)
+class CellClues:
+    """Clues that are values of blank cells."""
+
+    def in_answers(self, puzzles: Tensor, answers: Tensor) -> Tensor:
+        """The values of an answer in the blank cells."""
+        return torch.where((puzzles == BLANK)[:, None] & (answers > BLANK), answers, PAD)
+
+    def add(self, puzzles: Tensor, cells: Tensor, clues: Tensor) -> Tensor:
+        """The puzzles with one cell each filled in."""
+        return puzzles.scatter(-1, cells[..., None], clues[..., None].to(puzzles.dtype))
 
 
 class CharacterTask(Task, Protocol):
@@ -59,7 +72,7 @@ class FillBlanks:
     @property
     def defaults(self) -> TaskDefaults:
         """The defaults of a task that nothing was tuned for."""
-        return TaskDefaults(guesses=True)
+        return TaskDefaults(guesses=CellClues())
 
     @property
     def ruled_every(self) -> int | None:

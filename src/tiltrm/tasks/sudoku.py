@@ -9,7 +9,7 @@ from torch import Tensor
 from tiltrm.errors import PuzzleError, SettingsError
 from tiltrm.tasks import sudoku_generate
 from tiltrm.tasks.base import Symmetry, TaskDefaults, permutations, place
-from tiltrm.tasks.grid import BLANK, FillBlanks, require_filled
+from tiltrm.tasks.grid import BLANK, CellClues, FillBlanks, require_filled
 
 BLANKS = ".0_*"
 NODES = 1000  # of a search for a second solution; 397 of 400 extreme puzzles need fewer
@@ -55,10 +55,10 @@ class Sudoku(FillBlanks):
     @property
     def defaults(self) -> TaskDefaults:
         if self.box != 3:
-            return TaskDefaults(guesses=True)
+            return TaskDefaults(guesses=CellClues())
         return TaskDefaults(
             model="sudoku-extreme", training_data="sudoku-extreme/train", stages=STAGES,
-            frontier_stages=TaskDefaults().stages, guesses=True,
+            frontier_stages=TaskDefaults().stages, guesses=CellClues(),
         )  # fmt: skip
 
     def encode(self, text: str, *, answer: bool = False) -> Tensor:

@@ -41,7 +41,7 @@ Counts = dict[str, Tensor]
 
 def given(puzzle: Tensor) -> Tensor:
     """The cells that a question decides: clues that stand in the way, and all outside."""
-    return ~_in_room(puzzle) & (puzzle != BLANK)
+    return ~in_room(puzzle) & (puzzle != BLANK)
 
 
 def decided(puzzle: Tensor) -> Tensor:
@@ -137,13 +137,19 @@ def _black(puzzle: Tensor) -> Tensor:
     return (puzzle >= BLACK) & (puzzle < ISLAND)
 
 
-def _in_room(puzzle: Tensor) -> Tensor:
+def in_room(puzzle: Tensor) -> Tensor:
+    """Whether these are ids of a Heyawake's cells."""
     return (puzzle >= ROOM) & (puzzle < WALL)
+
+
+def rooms(puzzle: Tensor) -> Tensor:
+    """A label for each cell, equal within a room: (board, cell) of Heyawakes -> (board, cell)."""
+    return boards.components(boards.runs(_room_starts(_grid(puzzle.to(torch.int16)))))
 
 
 def _room_starts(puzzle: Tensor) -> Tensor:
     """Where runs of one room start: (board, 2, row, column) bool."""
-    sides = torch.where(_in_room(puzzle), (puzzle - ROOM) // NUMBERS, 0)
+    sides = torch.where(in_room(puzzle), (puzzle - ROOM) // NUMBERS, 0)
     left, above = boards.previous(sides).unbind(-3)
     border = torch.stack((sides & LEFT | left & RIGHT, sides & UP | above & DOWN), -3) > 0
     return border | boards.starts((puzzle != PAD).to(torch.int8))
@@ -197,7 +203,7 @@ def _parts_beyond_first(sizes: Tensor) -> Tensor:
 def _heyawake(own: _Boards) -> Counts:
     areas, rooms = own.areas, own.rooms
     white = own.inside & ~own.marked
-    number = torch.where(_in_room(own.puzzle), (own.puzzle - ROOM) % NUMBERS, 0).flatten(-2)
+    number = torch.where(in_room(own.puzzle), (own.puzzle - ROOM) % NUMBERS, 0).flatten(-2)
     more = number == MORE
     shown = boards.largest_by(rooms.labels, number.clamp(max=MORE - 1))
     beyond_more = boards.sum_by(rooms.labels, own.marked.flatten(-2).char() - more.char())

@@ -16,7 +16,7 @@ const AROUND = [[-1, -1], [-1, 0], [-1, 1], [0, 1], [1, 1], [1, 0], [1, -1], [0,
 const count = (is) => CELLS.filter(is).length;
 const atRight = (cell) => (cell % SIDE < SIDE - 1 ? cell + 1 : -1);
 const below = (cell) => (cell < SIDE * (SIDE - 1) ? cell + SIDE : -1);
-const isRoom = (token) => token >= ROOM && token < WALL;
+export const isRoom = (token) => token >= ROOM && token < WALL;
 
 /** The cells that a question decides: clues that stand in the way, and all outside. */
 export const given = (puzzle) => [...puzzle].map((token) => !isRoom(token) && token !== BLANK);
@@ -112,12 +112,22 @@ function crossings(lines, white, bordered) {
   return extra;
 }
 
+/** Whether a border lies between a cell and the one to its right or below it. */
+function borderedIn(puzzle) {
+  const sides = [...puzzle].map((token) => (isRoom(token) ? Math.floor((token - ROOM) / NUMBERS) : 0));
+  return (one, other) =>
+    other === one + 1 ? Boolean(sides[one] & RIGHT || sides[other] & LEFT) : Boolean(sides[one] & DOWN || sides[other] & UP);
+}
+
+/** The first cell of the room of each cell. */
+export function roomLabels(puzzle) {
+  const bordered = borderedIn(puzzle);
+  return components((one, other) => !bordered(one, other) && puzzle[one] !== PAD && puzzle[other] !== PAD);
+}
+
 function heyawake(puzzle, shaded) {
   const inside = [...puzzle].map((token) => token !== PAD);
-  const sides = [...puzzle].map((token) => (isRoom(token) ? Math.floor((token - ROOM) / NUMBERS) : 0));
-  const bordered = (one, other) =>
-    other === one + 1 ? Boolean(sides[one] & RIGHT || sides[other] & LEFT) : Boolean(sides[one] & DOWN || sides[other] & UP);
-  const labels = components((one, other) => !bordered(one, other) && inside[one] && inside[other]);
+  const bordered = borderedIn(puzzle), labels = roomLabels(puzzle);
   const rooms = new Map(); // by label: the number that is shown, cells that show MORE, shaded cells
   for (const cell of CELLS) {
     const number = isRoom(puzzle[cell]) ? (puzzle[cell] - ROOM) % NUMBERS : 0;

@@ -100,13 +100,14 @@ export class Search {
   guessed(number) {
     const { particles, guesses } = this.stages[number];
     if (!guesses || !this.votes) return Array(particles).fill(this.tokens);
-    return fillIn(this.tokens, this.votes, derive(this.key, GUESSING, number), particles, guesses);
+    return fillIn(this.tokens, this.votes, derive(this.key, GUESSING, number), particles, guesses, this.task.clues);
   }
 
   /** The votes with those of a stage that ends, null if no later one guesses. */
   counted({ answers, logWeights }, number) {
     if (!this.stages.slice(number + 1).some(({ guesses }) => guesses)) return null;
-    return addVotes(this.votes, answers, logWeights.map((weight) => weight > -Infinity), this.model);
+    const said = answers.map((answer) => this.task.clues.inAnswer(this.tokens, answer));
+    return addVotes(this.votes, said, logWeights.map((weight) => weight > -Infinity), this.model.vocabulary);
   }
 
   /** An answer as it is for the puzzle itself. */

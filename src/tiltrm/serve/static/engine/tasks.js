@@ -1,6 +1,8 @@
 // A task for the search: text to tokens, rules, and the cells and characters of one puzzle.
 
 import { addressOfSudoku } from "../pencil.js";
+import { CELL_CLUES } from "./guesses.js";
+import { PENCIL_CLUES } from "./pencil_clues.js";
 import { given, violations } from "./pencil_rules.js";
 import { PAD, SIDE, readPuzzle, typeOf } from "./pencil_tokens.js";
 import { rulesOf } from "./rules.js";
@@ -9,8 +11,8 @@ const NO_BOARD = 1000; // broken rules of what is no board of its type
 const SYMBOLS = { 11: ".", 12: "#", 13: "o" }; // of the answers of pencil puzzles
 
 /**
- * The task of a model's description: {encode, text, given, violations, isSolved, cells, columns, answerText, type, address};
- * mazes have pathLength, too.
+ * The task of a model's description: {encode, text, given, violations, isSolved, clues, cells, columns, answerText, type,
+ * address}; mazes have pathLength, too. `clues` are those of guesses: {inAnswer, add}.
  */
 export const taskOf = (known) => (known.task === "pencil" ? pencilTask() : plainTask(known));
 
@@ -18,6 +20,7 @@ function plainTask({ task, side, symbols }) {
   const rules = rulesOf(task, side);
   return {
     ...rules,
+    clues: CELL_CLUES,
     encode: (text) => Uint8Array.from([...text], (symbol) => Math.max(symbols.indexOf(symbol), 0)),
     text: (tokens) => written(symbols, tokens),
     cells: (puzzle) => [...puzzle.keys()],
@@ -50,7 +53,7 @@ function pencilTask() {
       return tokens;
     },
     text: (tokens) => read.get(tokens.join()),
-    given, cells, violations: broken,
+    given, cells, violations: broken, clues: PENCIL_CLUES,
     isSolved: (puzzle, answer) => broken(puzzle, answer) === 0,
     columns: (puzzle) => Math.max(...cells(puzzle).map((cell) => cell % SIDE)) + 1,
     answerText: (puzzle, answer) => cells(puzzle).map((cell) => character(puzzle)(answer[cell])).join(""),
