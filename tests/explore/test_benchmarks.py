@@ -13,11 +13,11 @@ from benchmarks.trajectories import Plan, Trajectories, save
 from torch import Tensor
 
 from tiltrm.errors import SettingsError
-from tiltrm.explore.plan import Adaptive, Stage
+from tiltrm.explore.plan import Adaptive, Stage, parse_stages
 from tiltrm.model.base import evaluations_per_step
 from tiltrm.model.trm import TRM
-from tiltrm.solving import default_plan
 from tiltrm.tasks import Sudoku
+from tiltrm.tasks.base import TaskDefaults
 
 QUIET = Trajectories(numpy.zeros((2, 1, 20)), numpy.zeros((2, 1, 20), bool))
 FRESH = Trajectories(numpy.zeros((2, 4, 10)), numpy.zeros((2, 4, 10), bool))
@@ -82,7 +82,8 @@ def test_equal_rows_do_not_beat_each_other() -> None:
 
 def test_a_row_says_the_noises_of_its_stages() -> None:
     assert noises(Adaptive()) == "0.5"
-    assert noises(default_plan("sudoku")) == "0.3 then 0.6"
+    louder = Adaptive(parse_stages(TaskDefaults().stages), noise=0.3)
+    assert noises(louder) == "0.3 then 0.6"
     assert noises(Adaptive((Stage(1, 2, noise=0.2),), noise=0.5)) == "0.2"
 
 

@@ -13,7 +13,6 @@ from torch import Tensor
 
 from tiltrm.cli import tune_command
 from tiltrm.data import Puzzles
-from tiltrm.explore.guesses import BLANK
 from tiltrm.explore.plan import format_stages, parse_stages
 from tiltrm.model.base import State
 from tiltrm.solving import tune, tune_recording
@@ -22,6 +21,7 @@ from tiltrm.solving.tune import AGREEMENT, LABELS, RULES, Tuner
 from tiltrm.solving.tune_recording import MOST_ENDED, SHARES
 from tiltrm.solving.tune_store import PartStore
 from tiltrm.tasks.base import Symmetry, TaskDefaults, permutations
+from tiltrm.tasks.grid import BLANK, CellClues
 
 RIGHT, WRONG = 2, 3
 ENOUGH = 3  # clues with which all other cells start on the right side
@@ -57,7 +57,7 @@ class CluesTask(WellsTask):
 
     @property
     def defaults(self) -> TaskDefaults:
-        return TaskDefaults(stages=self.stages, noise=0.3, guesses=True)
+        return TaskDefaults(stages=self.stages, noise=0.3, guesses=CellClues())
 
     def is_solved(self, puzzle: Tensor, answer: Tensor) -> Tensor:
         return (answer == RIGHT).all(-1).expand(torch.broadcast_shapes(
