@@ -11,7 +11,7 @@ export class AnyBoard {
   constructor(host, pad, changed, switched) {
     Object.assign(this, { host, changed, switched });
     this.plain = new Board(host, pad, changed);
-    this.pencil = new PencilBoard(host, pad, changed);
+    this.pencil = new PencilBoard(pad, changed);
     this.current = this.plain;
     for (const { grid } of [this.plain, this.pencil]) {
       grid.addEventListener("paste", (event) => {
@@ -32,9 +32,9 @@ export class AnyBoard {
       this.current.grid.replaceWith(wanted.grid);
       this.current = wanted;
     }
-    byId("size").hidden = !isPencil(task);
     this.task = task;
     wanted.show(task, puzzle);
+    byId("size").hidden = !wanted.resizable;
   }
 
   get fault() {

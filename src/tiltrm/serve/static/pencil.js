@@ -71,12 +71,15 @@ export function resized(board, width, height) {
   const fresh = blankBoard(board.type, width, height);
   const old = new Map(edges(board.width, board.height).map((pair, k) => [name(pair, board.width), board.borders[k]]));
   if (fresh.borders.length) fresh.borders = edges(width, height).map((pair) => old.get(name(pair, width)) ?? false);
-  fresh.clues = fresh.clues.map((_, cell) => {
-    const row = Math.floor(cell / width), column = cell % width;
-    return row < board.height && column < board.width ? board.clues[row * board.width + column] : [];
-  });
+  fresh.clues = keptCells(board.clues, board, fresh, []);
   return tidy(fresh);
 }
+
+/** The cells of a board in a board of another size; new cells are `blank`. */
+export const keptCells = (cells, before, { width, height }, blank) => Array.from({ length: width * height }, (_, cell) => {
+  const row = Math.floor(cell / width), column = cell % width;
+  return row < before.height && column < before.width ? cells[row * before.width + column] : blank;
+});
 
 const name = ([one, other], width) => `${Math.floor(one / width)},${one % width},${other - one === 1}`;
 

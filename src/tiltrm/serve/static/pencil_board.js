@@ -1,85 +1,56 @@
-// The board of a pencil puzzle: clues are typed, borders of rooms are clicked. One element has the
-// focus and names its active cell.
+// The board of a pencil puzzle: clues are typed, borders of rooms are clicked.
 
-import { edges, decodeBoard, encodeBoard, roomsOf } from "./addresses.js";
-import { byId, make } from "./dom.js";
+import { LARGEST, SMALLEST, edges, decodeBoard, encodeBoard, roomsOf } from "./addresses.js";
+import { CellBoard, MOVES, padButton } from "./cell_board.js";
 import { PENCIL, blankBoard, boardFault, clueText, parseAddress, resized, tidy, typedClue } from "./pencil.js";
 import { place } from "./tasks.js";
 
-const MOVES = { ArrowUp: [-1, 0], ArrowLeft: [0, -1], ArrowRight: [0, 1], ArrowDown: [1, 0] };
 const SIDES = { ArrowUp: "above", ArrowLeft: "left", ArrowRight: "right", ArrowDown: "below" };
 const NEAR = 0.22; // of a cell: a click so near to an edge means the border
 
-export class PencilBoard {
-  /** `changed(puzzle, sentence)` is called after every edit; the sentence names a fault or is empty. */
-  constructor(host, pad, changed) {
-    Object.assign(this, { host, pad, changed, board: null, active: 0, fresh: true });
-    this.grid = make("div", { role: "grid", tabindex: 0, class: "board pencil", "aria-describedby": "board-help" });
-    this.grid.addEventListener("keydown", (event) => this.key(event));
-    this.grid.addEventListener("pointerdown", (event) => this.press(event));
-    for (const [id, side] of [["columns", "width"], ["rows", "height"]]) {
-      byId(id).addEventListener("change", (event) => this.resize({ [side]: Number(event.target.value) }));
-    }
+export class PencilBoard extends CellBoard {
+  constructor(pad, changed) {
+    super(pad, changed, "pencil");
+    this.fresh = true; // the next digit begins a clue
   }
 
-  /** Show this puzzle; cells are built again only if the type or the size changes. */
-  show(task, puzzle) {
-    const before = this.board;
-    this.board = decodeBoard(puzzle);
-    const { type, width, height } = this.board;
-    if (before?.type !== type || before.width !== width || before.height !== height) this.build();
-    this.paint();
-    this.move(Math.min(this.active, width * height - 1));
+  read(_, text) {
+    return decodeBoard(text);
   }
 
-  /** Forget the board, so that another one can have its place. */
-  leave() {
-    this.board = null;
-    this.active = 0;
-    this.grid.replaceChildren();
+  write(board) {
+    return encodeBoard(board);
   }
 
-  get puzzle() {
-    return encodeBoard(this.board);
+  parse(text) {
+    return parseAddress(this.board.type, text);
   }
 
-  get fault() {
-    return boardFault(this.board);
+  faultOf(board) {
+    return boardFault(board);
   }
 
-  build() {
-    const { type, width, height } = this.board;
-    const most = Math.max(width, height);
-    this.active = 0;
-    this.grid.style.setProperty("--side", most);
-    Object.assign(this.grid.style, { width: `${(100 * width) / most}%`, aspectRatio: `${width} / ${height}` });
-    this.grid.setAttribute("aria-label", `${PENCIL[type].title} to solve`);
-    this.grid.dataset.type = type;
-    byId("board-help").textContent = PENCIL[type].help;
-    byId("columns").value = width;
-    byId("rows").value = height;
-    const rows = Array.from({ length: height }, (_, row) =>
-      make("div", { role: "row" }, ...Array.from({ length: width }, (_, column) =>
-        make("div", { role: "gridcell", id: `cell-${row * width + column}`, "aria-selected": "false" }))));
-    this.cells = rows.flatMap((row) => [...row.children]);
-    this.grid.replaceChildren(...rows);
-    this.buildPad();
+  blank({ type, width, height }) {
+    return blankBoard(type, width, height);
+  }
+
+  resized(board, width, height) {
+    return resized(board, width, height);
+  }
+
+  words(type) {
+    const { title, help } = PENCIL[type];
+    return { label: `${title} to solve`, help, least: SMALLEST, most: LARGEST };
   }
 
   /** Buttons for use without a keyboard: the keys of the type, and borders. */
-  buildPad() {
-    const { type } = this.board;
-    const button = (text, label, act) => {
-      const made = make("button", { type: "button", text, "aria-label": label });
-      made.addEventListener("click", act);
-      return made;
-    };
+  keys(type) {
     const names = { "#": "Black cell", "?": "Unknown number" };
-    const keys = [...PENCIL[type].keys].map((key) => button(key, names[key] ?? `Number ${key}`, () => this.type(key)));
+    const keys = [...PENCIL[type].keys].map((key) => padButton(key, names[key] ?? `Number ${key}`, () => this.type(key)));
     const arrows = { ArrowUp: "↑", ArrowLeft: "←", ArrowRight: "→", ArrowDown: "↓" };
     const walls = type !== "heyawake" ? [] : Object.entries(arrows).map(([key, sign]) =>
-      button(`▏${sign}`, `Border ${SIDES[key]}`, () => this.toggle(this.active, MOVES[key])));
-    this.pad.replaceChildren(...keys, button("⌫", "Erase", () => this.erase()), ...walls);
+      padButton(`▏${sign}`, `Border ${SIDES[key]}`, () => this.toggle(this.active, MOVES[key])));
+    return [...keys, padButton("⌫", "Erase", () => this.erase()), ...walls];
   }
 
   paint() {
@@ -126,22 +97,12 @@ export class PencilBoard {
   }
 
   move(cell) {
-    this.cells[this.active].setAttribute("aria-selected", "false");
-    this.active = cell;
     this.fresh = true;
-    this.cells[cell].setAttribute("aria-selected", "true");
-    this.name(cell);
-    this.grid.setAttribute("aria-activedescendant", `cell-${cell}`);
+    super.move(cell);
   }
 
-  /** Another board of the same type. */
   replace(board) {
-    const before = this.board;
-    this.board = tidy(board);
-    if (before.width !== board.width || before.height !== board.height) this.build();
-    this.paint();
-    this.move(Math.min(this.active, this.cells.length - 1));
-    this.changed(this.puzzle, this.fault);
+    super.replace(tidy(board));
   }
 
   set(cell, clue) {
@@ -169,54 +130,20 @@ export class PencilBoard {
     if (found >= 0) this.replace({ ...this.board, borders: this.board.borders.map((border, k) => (k === found ? !border : border)) });
   }
 
-  resize(sides) {
-    if (this.board) this.replace(resized(this.board, sides.width ?? this.board.width, sides.height ?? this.board.height));
-  }
-
-  clear() {
-    const { type, width, height } = this.board;
-    this.replace(blankBoard(type, width, height));
-    this.move(0);
-  }
-
   key(event) {
-    if (event.ctrlKey || event.metaKey || event.altKey) return;
-    const { width, height, type } = this.board;
-    const row = Math.floor(this.active / width), column = this.active % width;
-    const step = MOVES[event.key];
-    if (step && event.shiftKey && type === "heyawake") this.toggle(this.active, step);
-    else if (step) {
-      const within = (value, most) => Math.min(Math.max(value, 0), most - 1);
-      this.move(within(row + step[0], height) * width + within(column + step[1], width));
-    } else if (event.key === "Home") this.move(row * width);
-    else if (event.key === "End") this.move(row * width + width - 1);
-    else if (event.key === "PageUp") this.move(column);
-    else if (event.key === "PageDown") this.move((height - 1) * width + column);
-    else if ([".", " ", "Backspace", "Delete"].includes(event.key)) this.erase();
-    else if (!this.type(event.key)) return;
+    const { type } = this.board, step = MOVES[event.key];
+    const border = step && event.shiftKey && type === "heyawake" && !(event.ctrlKey || event.metaKey || event.altKey);
+    if (!border) return super.key(event);
+    this.toggle(this.active, step);
     event.preventDefault();
   }
 
   press(event) {
-    const cell = this.cells.indexOf(event.target);
-    if (cell < 0) return;
-    this.move(cell);
-    if (this.board.type !== "heyawake") return;
+    super.press(event);
+    if (this.board.type !== "heyawake" || !this.cells.includes(event.target)) return;
     const { left, top, width, height } = event.target.getBoundingClientRect();
     const x = (event.clientX - left) / width, y = (event.clientY - top) / height;
     const [distance, step] = [[y, [-1, 0]], [x, [0, -1]], [1 - x, [0, 1]], [1 - y, [1, 0]]].sort((a, b) => a[0] - b[0])[0];
-    if (distance < NEAR) this.toggle(cell, step);
-  }
-
-  /** Take a puzzle from its address; false, with the error shown, if it cannot be read. */
-  take(text) {
-    try {
-      this.show(this.board.type, parseAddress(this.board.type, text));
-      this.changed(this.puzzle, this.fault);
-      return true;
-    } catch (error) {
-      this.changed(this.puzzle, error.message);
-      return false;
-    }
+    if (distance < NEAR) this.toggle(this.active, step);
   }
 }
