@@ -30,9 +30,10 @@ from tiltrm.serve.requests import (
     form_rows,
     read,
 )
+from tiltrm.serve.scheduler import LoadedModel
 from tiltrm.serve.stream import EventStream, stream
 from tiltrm.settings import METHODS
-from tiltrm.tasks import Task, by_name
+from tiltrm.tasks import by_name
 from tiltrm.tasks.published import token_colours
 
 LARGEST_SEED = 2**31
@@ -97,26 +98,22 @@ def _add_work(app: FastAPI, handler: RequestHandler, calls: LongCalls) -> None:
         return await read(request, kind, handler.limits)
 
 
-def _typed(task: Task) -> str:
-    """The characters that the page lets one type; none for a task whose cells are colours."""
-    return "" if token_colours(task) is not None else "".join(symbols(task))
+def _about(loaded: LoadedModel) -> dict[str, Any]:
+    """What the page needs to know of a model; `symbols` are the characters that it lets one type.
+
+    A task whose cells are colours has none; `colours` are those of its tokens.
+    """
+    task, colours = loaded.task, token_colours(loaded.task)
+    typed = "".join(symbols(task)) if colours is None else ""
+    found = {"name": loaded.name, "task": task.name, "cells": task.cells, "side": task.side}
+    return found | {"symbols": typed} | ({"colours": list(colours)} if colours else {})
 
 
 def _add_facts(app: FastAPI, handler: RequestHandler, calls: LongCalls, metrics: Metrics) -> None:
     @app.get("/v1/models")
     async def models() -> dict[str, Any]:
         """The loaded models; requests can name these only."""
-        found = [
-            {
-                "name": loaded.name,
-                "task": loaded.task.name,
-                "cells": loaded.task.cells,
-                "side": loaded.task.side,
-                "symbols": _typed(loaded.task),
-            }
-            for loaded in handler.models.values()
-        ]
-        return {"models": found}
+        return {"models": [_about(loaded) for loaded in handler.models.values()]}
 
     @app.get("/v1/settings")
     async def settings() -> dict[str, Any]:

@@ -1,8 +1,11 @@
 // Grids that are shown and not typed on: the cloud's, the particles', the deterministic run's.
 
 import { decodeBoard, isAddress } from "./addresses.js";
+import { NO_RECTANGLE, answerGrid, colourTokens } from "./colours.js";
 import { colour, make, pen, percent, plural } from "./dom.js";
 import { boxes, paintAbove, paintBelow, paintLines } from "./pencil_grid.js";
+
+const WIDE = 14; // pixels of a cell that has room for a halo
 
 /**
  * Draw one grid. `run` is the start event, `tokens` its content; optional are
@@ -33,20 +36,31 @@ export function paintGrid(canvas, run, { tokens, entropy, differs, doubt }) {
   gridLines(context, width, run.side, run.task.startsWith("sudoku") ? Math.sqrt(run.side) : run.side);
 }
 
-/** The same for a task whose cells are colours; a ring is the wider the less sure its cell is. */
+/** The grid in an answer of colours, in its own size; a ring is the wider the less sure its cell is. */
 function paintColours(context, width, run, { tokens, entropy, differs, doubt }) {
-  const size = width / run.side, least = entropy ? lowest(entropy) : 0;
-  const inks = Object.fromEntries(["sheet", "ink", "wrong"].map((name) => [name, colour(name)]));
-  for (let cell = 0; cell < run.cells; cell++) {
-    const box = { x: (cell % run.side) * size, y: Math.floor(cell / run.side) * size, size };
-    const fill = run.colours[tokens[cell]];
-    if (!fill) continue;
-    tint(context, box, fill, 1);
-    const radius = entropy ? 0.45 * size * shade(entropy[cell], least) : 0;
+  const grid = answerGrid(run, tokens), least = entropy ? lowest(grid.cells.map((cell) => entropy[cell])) : 0;
+  const inks = Object.fromEntries(["sheet", "ink", "wrong", "rule"].map((name) => [name, colour(name)]));
+  if (!grid.height) return writeWords(context, width, NO_RECTANGLE, inks.wrong);
+  boxes(grid, width).forEach((box, k) => {
+    const cell = grid.cells[k], fill = run.colours[tokens[cell]];
+    if (fill) tint(context, box, fill, 1);
+    const radius = entropy ? 0.45 * box.size * shade(entropy[cell], least) : 0;
+    context.strokeStyle = inks.rule;
+    context.lineWidth = 0.75;
+    context.strokeRect(box.x, box.y, box.size, box.size);
     if (radius > 0.5) ring(context, box, radius, inks);
-    if (differs?.has(cell) || doubt?.has(cell)) outline(context, box, inks.wrong);
-  }
-  gridLines(context, width, run.side, run.side);
+    if (!differs?.has(cell) && !doubt?.has(cell)) return;
+    if (box.size > WIDE) outline(context, box, inks.sheet, 2); // a halo, because the cell may be red as well
+    outline(context, box, inks.wrong);
+  });
+}
+
+function writeWords(context, width, words, ink) {
+  context.fillStyle = ink;
+  context.font = `600 ${width / 9}px Inter, system-ui, sans-serif`;
+  context.textAlign = "center";
+  context.textBaseline = "middle";
+  context.fillText(words, width / 2, width / 2);
 }
 
 function ring(context, { x, y, size }, radius, inks) {
@@ -59,18 +73,7 @@ function ring(context, { x, y, size }, radius, inks) {
   context.stroke();
 }
 
-/** "7: 012/345" or "012/345" as the tokens of a board of colours; cells outside are those of `other`. */
-function colourTokens(run, text, other) {
-  const tokens = Array.from({ length: run.cells }, (_, cell) => (run.colours[other[cell]] ? 0 : other[cell] ?? 0));
-  const rows = text.slice(text.indexOf(":") + 1).trim().split("/");
-  rows.forEach((row, down) => [...row].forEach((symbol, right) => {
-    const token = run.symbols.indexOf(symbol);
-    if (run.colours[token]) tokens[down * run.side + right] = token;
-  }));
-  return tokens;
-}
-
-/** The same for a puzzle that is an address. */
+/** The board of a puzzle that is an address. */
 function paintBoard(context, width, run, { tokens, entropy, differs, doubt }) {
   const board = decodeBoard(run.puzzle);
   const places = boxes(board, width);
@@ -106,9 +109,9 @@ function tint(context, { x, y, size }, ink, strength) {
   context.globalAlpha = 1;
 }
 
-function outline(context, { x, y, size }, ink) {
+function outline(context, { x, y, size }, ink, wider = 1) {
   context.strokeStyle = ink;
-  context.lineWidth = Math.max(1.5, size / 18);
+  context.lineWidth = wider * Math.max(1.5, size / 18);
   context.strokeRect(x + size * 0.08, y + size * 0.08, size * 0.84, size * 0.84);
 }
 
@@ -160,7 +163,7 @@ function gridLines(context, width, side, box) {
 
 /** A text of the run's symbols as tokens; what is no symbol is taken from `other`. An address has clues and no tokens. */
 export function tokensOf(run, text, other = []) {
-  if (run.colours) return colourTokens(run, text, other);
+  if (run.colours) return colourTokens(run, text);
   return isAddress(text) ? [] : [...text].map((symbol, cell) => {
     const token = run.symbols.indexOf(symbol);
     return token < 0 ? other[cell] : token;

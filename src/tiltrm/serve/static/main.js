@@ -2,6 +2,7 @@
 
 import { Refusal, generate, models, samples, settingsTable, solve, useToken } from "./api.js";
 import { AnyBoard } from "./boards.js";
+import { isColours } from "./colours.js";
 import { byId, count, isDark, make, plural, reportClock } from "./dom.js";
 import { askToken, buildForm, fillForm } from "./form.js";
 import { wireKeep } from "./keep.js";
@@ -33,7 +34,7 @@ const board = new AnyBoard(byId("board"), byId("pad"), (puzzle, sentence) => {
 /** The task and the puzzle of a pasted address; false where no model is loaded for it. */
 function switchTo(task, puzzle) {
   if (servedTask(task)) showPuzzle(task, puzzle);
-  else byId("fault").textContent = `No model for ${titleOf(task)} is loaded; tiltrm serve --model pencil loads one.`;
+  else byId("fault").textContent = `No model for ${titleOf(task)} is loaded${isColours(task) ? "" : "; tiltrm serve --model pencil loads one"}.`;
   return Boolean(servedTask(task));
 }
 
@@ -49,6 +50,7 @@ const choiceOf = (task) => document.querySelector(`[name=task][value="${task}"]`
 function show(next) {
   state = next;
   choiceOf(state.task).checked = true;
+  for (const id of ["choice", "generate", "offers"]) byId(id).hidden = isColours(state.task); // ARC has no samples and no generator
   board.show(state.task, state.puzzle);
   byId("fault").textContent = state.puzzle === blankPuzzle(state.task) ? "" : board.fault;
   fillForm(byId("form"), state.settings);
@@ -76,8 +78,10 @@ const suggested = (task, puzzle) =>
 const settingsFor = (task, puzzle) => (settingsChosen ? state.settings : suggested(task, puzzle));
 
 /** The first puzzle of a task: a sample, else a generated one, else an empty board. */
-const firstPuzzle = async (task) =>
-  samplesOf(task)[0]?.puzzle ?? (await generate(task, 0).catch(() => blankPuzzle(task)));
+async function firstPuzzle(task) {
+  if (isColours(task)) return blankPuzzle(task);
+  return samplesOf(task)[0]?.puzzle ?? (await generate(task, 0).catch(() => blankPuzzle(task)));
+}
 
 function listSamples() {
   const levels = new Map();

@@ -2,6 +2,7 @@
 
 import { describe, paintAncestry, readTheme, resampled } from "./ancestry.js";
 import { drawChart, across, figure, makeCharts } from "./charts.js";
+import { decoded, decodedFrame, sizeWords } from "./colours.js";
 import { byId, make, plural } from "./dom.js";
 import { difference, paintGrid, paintParticles, tokensOf } from "./grids.js";
 import { baselineWords, figures, frameWords, singleTrajectory, uncertain, verdict, waiting } from "./verdict.js";
@@ -42,10 +43,14 @@ export class Replay {
     byId("command-note").hidden = !run.note;
     this.publish(null);
     byId("baseline-words").textContent = "The model as published, one trajectory without noise, runs for comparison.";
+    byId("legend").hidden = Boolean(run.colours);
+    byId("asked").hidden = !run.colours; // an answer of other tasks has the clues in it
+    byId("doubt-words").textContent = run.colours ? "larger its ring" : "stronger its shade";
     byId("slider").max = 1;
     byId("where").textContent = "before the first step";
     byId("particles").replaceChildren();
     paintGrid(byId("cloud"), run, { tokens: tokensOf(run, run.puzzle) });
+    this.drawQuestion();
     this.drawBaseline();
     this.draw();
   }
@@ -63,7 +68,7 @@ export class Replay {
 
   /** One more frame. Unless paused, the replay follows the frames as they arrive. */
   add(frame) {
-    this.frames.push(frame);
+    this.frames.push(decodedFrame(this.run, frame));
     byId("slider").max = this.frames.length;
     this.count({ evaluations: frame.evaluations, outer_steps: frame.step });
     this.stale = true;
@@ -87,7 +92,7 @@ export class Replay {
   conclude(result) {
     this.result = result;
     this.over = true;
-    const { title, good, sentences } = verdict(this.run, result);
+    const { title, good, sentences } = verdict(this.run, result, this.answer);
     this.say(`card ${good ? "good" : "bad"}`, title, sentences, ...this.more());
     if (!result.error) this.count(result);
     byId("save").disabled = Boolean(result.error);
@@ -132,7 +137,7 @@ export class Replay {
 
   /** The deterministic run; it may come after the result. */
   compare(baseline) {
-    this.baseline = baseline;
+    this.baseline = { ...baseline, tokens: decoded(this.run, baseline.tokens) };
     if (this.comparable) this.drawBaseline();
   }
 
@@ -176,7 +181,6 @@ export class Replay {
     if (!frame) return;
     byId("slider").value = this.at + 1;
     byId("slider").setAttribute("aria-valuetext", frameWords(frame));
-    byId("where").textContent = `step ${frame.step} · ${plural(frame.particles, "particle")}`;
     this.paint(frame);
     if (this.stale) this.draw();
     this.pointAt(frame);
@@ -184,18 +188,20 @@ export class Replay {
 
   /** The answer of the run: a stopping rule may have chosen a particle that did not lead. */
   get answer() {
-    const { leading } = this.frames.at(-1);
+    const leading = this.frames.at(-1)?.leading ?? [];
     return this.result?.answer ? tokensOf(this.run, this.result.answer, leading) : leading;
   }
 
   /** The grids of one frame. */
   paint(frame) {
     const last = this.result && this.at === this.frames.length - 1;
-    const doubt = new Set(last ? uncertain(this.run, this.result) : []);
+    const doubt = new Set(last ? uncertain(this.run, this.result, this.answer) : []);
     const tokens = last ? this.answer : frame.leading;
     const settled = last && !doubt.size; // a final answer without an uncertain cell has no shade
     paintGrid(byId("cloud"), this.run, { tokens, entropy: settled ? undefined : frame.entropy, doubt });
-    byId("cloud").setAttribute("aria-label", `The ${last ? "" : "leading "}answer at ${frameWords(frame)}`);
+    const size = sizeWords(this.run, tokens);
+    byId("where").textContent = [`step ${frame.step}`, plural(frame.particles, "particle"), size].filter(Boolean).join(" · ");
+    byId("cloud").setAttribute("aria-label", `The ${last ? "" : "leading "}answer at ${frameWords(frame)}${size && `: ${size}`}`);
     paintParticles(byId("particles"), this.run, frame);
   }
 
@@ -226,7 +232,13 @@ export class Replay {
     if (!this.run || !this.frames.length) return;
     this.draw();
     this.go(this.at, true);
+    this.drawQuestion();
     this.drawBaseline();
+  }
+
+  /** The input of a task whose answers do not hold it, in a file, which has no board. */
+  drawQuestion() {
+    paintGrid(byId("question"), this.run, { tokens: tokensOf(this.run, this.run.puzzle) });
   }
 
   /** The puzzle, until both runs are done; then the baseline's answer. */

@@ -2,6 +2,7 @@
 
 import { solve } from "./api.js";
 import { describe, paintAncestry, readTheme } from "./ancestry.js";
+import { decodedFrame } from "./colours.js";
 import { byId, count, make, plural, reportClock } from "./dom.js";
 import { difference, paintGrid, tokensOf } from "./grids.js";
 import { methodWords, methods } from "./state.js";
@@ -68,8 +69,8 @@ export class SecondRun {
       this.show({ tokens: tokensOf(data, data.puzzle) });
     }
     if (name === "step") {
-      this.frames.push(data);
-      this.show({ tokens: data.leading, entropy: data.entropy });
+      this.frames.push(decodedFrame(this.run, data));
+      this.show({ tokens: this.frames.at(-1).leading, entropy: data.entropy });
       if (this.reportDue(data.step === 1)) this.say(
         `${method}: outer step ${data.step} of at most ${data.steps}, ${plural(data.particles, "particle")}, ${count(data.evaluations)} evaluations`);
     }

@@ -2,6 +2,7 @@
 // A puzzle is its text on one line. The server checks it again.
 
 import { isAddress } from "./addresses.js";
+import { COLOURS, blankColours, isColours, readColours, writeColours } from "./colours.js";
 import { PENCIL, blankAddress, isPencil, parseAddress, sudokuOf } from "./pencil.js";
 
 const MIXED = "pencil"; // the task of a model for all types of addresses
@@ -18,6 +19,7 @@ export const TASKS = {
     help: "Draw walls by dragging. Keys: arrows move, # wall, . free, S start, G goal, space the chosen tool.",
   },
   ...PENCIL,
+  ...COLOURS,
 };
 
 /** The task that the server knows a task of the page by; undefined where no model is loaded for it. */
@@ -27,12 +29,13 @@ export function servedTask(task) {
 }
 
 /** A task as the page calls it. */
-export const titleOf = (task) => PENCIL[task]?.title ?? task;
+export const titleOf = (task) => TASKS[task]?.title ?? task;
 
 /** Add the other tasks of the server, whose first symbol is the blank; returns the names of all that are new on the page. */
 export function learn(loaded) {
   servedTasks = loaded.map(({ task }) => task);
-  const pencil = Object.keys(PENCIL).filter(servedTask);
+  const known = Object.keys({ ...PENCIL, ...COLOURS }).filter(servedTask);
+  for (const { task, colours } of loaded) if (isColours(task)) COLOURS[task].palette = colours.filter(Boolean); // some tokens have none
   const fresh = loaded.filter(({ task, symbols }) => symbols && task !== MIXED && !Object.hasOwn(TASKS, task));
   for (const { task, side, cells, symbols } of fresh) {
     const written = `“${symbols[0]}”`;
@@ -42,11 +45,14 @@ export function learn(loaded) {
       help: `Type the clues, ${written} for a blank; arrows move. Pasting a whole puzzle works too.`,
     };
   }
-  return new Set([...pencil, ...fresh.map(({ task }) => task)]);
+  return new Set([...known, ...fresh.map(({ task }) => task)]);
 }
 
 /** A puzzle with nothing in it. */
-export const blankPuzzle = (task) => (isPencil(task) ? blankAddress(task) : TASKS[task].blank.repeat(TASKS[task].cells));
+export function blankPuzzle(task) {
+  if (isPencil(task)) return blankAddress(task);
+  return isColours(task) ? writeColours(blankColours(task)) : TASKS[task].blank.repeat(TASKS[task].cells);
+}
 
 /** A cell in words, counted from 1. */
 export const place = (cell, side) => `row ${Math.floor(cell / side) + 1}, column ${(cell % side) + 1}`;
@@ -54,6 +60,7 @@ export const place = (cell, side) => `row ${Math.floor(cell / side) + 1}, column
 /** Text as pasted -> the puzzle on one line; throws an Error of one sentence. */
 export function parse(task, text) {
   if (isPencil(task)) return parseAddress(task, text);
+  if (isColours(task)) return writeColours(readColours(task, text));
   if (task === "sudoku" && isAddress(text)) return sudokuOf(text);
   return task === "maze" ? parseMaze(text) : parseGrid(TASKS[task], text);
 }

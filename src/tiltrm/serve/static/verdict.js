@@ -1,5 +1,6 @@
 // The result in words: why it stopped, its confidence, uncertain cells, and its cost.
 
+import { answerGrid, firstCell } from "./colours.js";
 import { count, percent, plural } from "./dom.js";
 import { difference, lowest } from "./grids.js";
 import { place } from "./tasks.js";
@@ -8,22 +9,27 @@ const UNCERTAIN = 0.2; // nats of entropy above the lowest of all cells: as if a
 const NAMED = 6; // uncertain cells named one by one
 const CLUES = 17; // no Sudoku with fewer has a single solution
 
-/** The uncertain cells, highest entropy first. */
-export function uncertain(run, result) {
+/** The uncertain cells, highest entropy first; of an answer in colours those of its grid. */
+export function uncertain(run, result, answer) {
   const entropy = result.entropy ?? [];
-  const least = lowest(entropy), most = Math.log(Math.max(run.symbols.length, 2)); // entropies are shares of the most
-  return entropy
-    .map((value, cell) => [value - least, cell])
+  const cells = run.colours ? answerGrid(run, answer).cells : [...entropy.keys()];
+  const least = lowest(cells.map((cell) => entropy[cell])), most = Math.log(Math.max(run.symbols.length, 2)); // entropies are shares of the most
+  return cells
+    .map((cell) => [entropy[cell] - least, cell])
     .filter(([above, cell]) => above * most > UNCERTAIN && !run.given[cell])
     .sort((a, b) => b[0] - a[0])
     .map(([, cell]) => cell);
 }
 
 /** The title and the sentences of the verdict; `good` colours it. */
-export function verdict(run, result) {
+export function verdict(run, result, answer) {
   if (result.error) return { title: "Not a puzzle", good: false, sentences: [result.error] };
-  const sentences = [reason(run, result), confidenceWords(result), uncertainWords(run, result), ...several(run, result)];
+  const outcome = [reason(run, result), confidenceWords(result)];
+  const sentences = [...outcome, uncertainWords(run, result, answer), ...several(run, result)];
   if (result.abstained) return { title: "Withheld", good: false, sentences };
+  if (run.colours && !answerGrid(run, answer).height) {
+    return { title: "No rectangle", good: false, sentences: ["The answer has no colour in its corner, so no grid can be read from it.", ...outcome] };
+  }
   if (result.solved_by_rules === null) return { title: "Answered", good: true, sentences };
   return { title: result.solved_by_rules ? "Solved" : "Not solved", good: result.solved_by_rules, sentences };
 }
@@ -53,10 +59,10 @@ function confidenceWords({ confidence, solved_by_rules: solved, abstained }) {
   return solved ? `${sure}; it is a valid solution.` : `${sure}, but it breaks a rule.`;
 }
 
-function uncertainWords(run, result) {
-  const cells = uncertain(run, result);
+function uncertainWords(run, result, answer) {
+  const cells = uncertain(run, result, answer);
   if (!cells.length) return "No cell is uncertain.";
-  const named = cells.slice(0, NAMED).map((cell) => place(cell, run.side)).join("; ");
+  const named = cells.slice(0, NAMED).map((cell) => place(cell - firstCell(run), run.side)).join("; ");
   const more = cells.length > NAMED ? `; and ${cells.length - NAMED} more` : "";
   return `${plural(cells.length, "uncertain cell")}: ${named}${more}.`;
 }
