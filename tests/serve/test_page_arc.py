@@ -9,6 +9,7 @@ from urllib.parse import parse_qs
 
 import pytest
 import torch
+from tests.tasks.arc.arc_samples import full_model
 from torch import Tensor
 
 from tiltrm.cli.main import main
@@ -209,6 +210,21 @@ def test_an_answer_without_a_grid_says_so(pages: Any) -> None:
     assert "no grid can be read from it" in text(page, "#words")
     assert text(page, "#where").endswith(NO_RECTANGLE)
     assert page.get_attribute("#cloud", "aria-label").endswith(NO_RECTANGLE)
+
+
+def test_a_number_that_the_model_lacks_is_refused(browser: Any) -> None:
+    """The model would take another puzzle's row."""
+    with serving(full_model()) as service:
+        status, _, found = service.ask("/v1/solve", {"puzzles": ["1: 05", "5: 05/50"]})
+        assert status == 422
+        assert found["error"].startswith("the id of puzzle 2 must lie in 0..4")
+        tab = Tab(browser)
+        page = tab.open(f"http://127.0.0.1:{service.port}/")
+        page.fill("#number", "5")
+        page.click("#solve")
+        page.wait_for_function("() => document.getElementById('trouble').textContent")
+        assert text(page, "#trouble").startswith("the id of puzzle 1 must lie in 0..4")
+        tab.context.close()
 
 
 def test_type_a_grid(pages: Any) -> None:

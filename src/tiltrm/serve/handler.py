@@ -7,12 +7,14 @@ from dataclasses import replace
 from functools import partial
 from typing import ParamSpec, TypeVar
 
+import torch
 from fastapi import Request
 from torch import Tensor
 
-from tiltrm.errors import SettingsError, TiltrmError
+from tiltrm.errors import PuzzleError, SettingsError, TiltrmError
 from tiltrm.explore.result import SearchResult
 from tiltrm.explore.search import TIMED_OUT
+from tiltrm.model.puzzle_rows import require_rows
 from tiltrm.serve.background import BackgroundCalls
 from tiltrm.serve.engine import ClosingError, Engine, FullError
 from tiltrm.serve.guard import CLIENT, NUMBER
@@ -124,17 +126,21 @@ class RequestHandler:
         above = self.trusted_above(body, shared)
         records, good = read_texts(shared.task, body.puzzles)
         if good:
+            tokens = list(good.values())
+            try:
+                require_rows(shared.search.model, torch.stack(tokens))
+            except PuzzleError as error:
+                raise Refusal(422, str(error)) from None
             done = asyncio.Event()
             scope = request.scope
             pending = PendingRequest(len(good), from_thread(done.set), scope[CLIENT], scope[NUMBER])
             self.submit([
                 PendingPuzzle(
-                    shared, tokens, body.seed, pending, index,
-                    record_reader(shared.task, tokens, body.abstain, above),
+                    shared, puzzle, body.seed, pending, index,
+                    record_reader(shared.task, puzzle, body.abstain, above),
                 )
-                for index, tokens in enumerate(good.values())
+                for index, puzzle in enumerate(tokens)
             ])  # fmt: skip
-            tokens = list(good.values())
             counting = self.count(shared.task, tokens)
             try:
                 await self._wait(request, pending, done, partly=True)

@@ -12,6 +12,7 @@ from torch import Tensor
 
 from tiltrm.data.guess import by_addresses
 from tiltrm.errors import PuzzleError
+from tiltrm.model.puzzle_rows import require_rows
 from tiltrm.serve import frames
 from tiltrm.serve.handler import LATE, RequestHandler, failure, from_thread, record_reader
 from tiltrm.serve.requests import Refusal, StreamRequest
@@ -61,6 +62,7 @@ def stream(
     above = handler.trusted_above(body, shared)
     try:
         tokens = task.encode(body.puzzles[0])
+        require_rows(shared.search.model, tokens[None])
     except PuzzleError as error:
         raise Refusal(422, str(error)) from None
     texts: asyncio.Queue[str] = asyncio.Queue()
