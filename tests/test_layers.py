@@ -63,8 +63,10 @@ def test_no_part_knows_what_comes_after_it(part: str) -> None:
             assert other not in STRANGERS.get(part, ()), f"{path.relative_to(ROOT)} knows {other}"
 
 
-def test_explore_knows_symmetries_and_no_task() -> None:
+def test_explore_knows_symmetries_and_clues_and_no_task() -> None:
     for path in (ROOT / "explore").glob("*.py"):
         for line in path.read_text(encoding="utf-8").splitlines():
             if "tiltrm.tasks" in line:
-                assert line == "from tiltrm.tasks.base import Symmetry", path.name
+                module, _, names = line.removeprefix("from ").partition(" import ")
+                assert module == "tiltrm.tasks.base", path.name
+                assert set(names.split(", ")) <= {"PAD", "Clues", "Symmetry"}, path.name
