@@ -25,6 +25,7 @@ from benchmarks.pencil_columns import guided_settings, measure_columns, say_verd
 from benchmarks.pencil_frontier import draw
 from benchmarks.pencil_results import MethodResult, PencilResults
 from tiltrm.cli.methods import method_settings, parse_method
+from tiltrm.cpu_precision import PRECISIONS, avoid_illegal_instructions, load_options
 from tiltrm.data import Puzzles
 from tiltrm.data import read as read_puzzles
 from tiltrm.device import choose
@@ -89,7 +90,8 @@ def run_method(model: Model, puzzles: Puzzles, text: str) -> Iterator[MethodResu
 
 def run(given: argparse.Namespace) -> PencilResults:
     """Run the methods, print their rows as they come, and store them after each."""
-    model = tiltrm.load(given.model, device=choose(given.device))
+    device = choose(given.device)
+    model = tiltrm.load(given.model, device=device, **load_options(given.precision, device))
     puzzles = read(given.data, given.limit)
     names = tuple(path.name for path in given.data)
     results = PencilResults(
@@ -134,7 +136,9 @@ def main() -> None:
     parser.add_argument("--json", type=Path, help="where to store the results")
     parser.add_argument("--picture", type=Path, help="where to draw the frontier, as SVG")
     parser.add_argument("--device", default="auto")
+    parser.add_argument("--precision", choices=PRECISIONS, help="of the network, as in solve")
     given = parser.parse_args()
+    avoid_illegal_instructions()
     if given.columns and not given.asked:
         parser.error("--columns needs --asked FILES: the verdict is about other puzzles")
     if given.draw:

@@ -27,9 +27,9 @@ from tiltrm.tasks.pencil import (
 from tiltrm.tasks.pencil.clues import PencilClues
 from tiltrm.tasks.pencil.puzzle import Kind, PencilPuzzle
 
-DEFAULTS = TaskDefaults(  # the plan: a point of tune's frontier for the bundled model (docs/LOG.md)
-    model="pencil", stopping={"rules": True}, stages="1x32 2x16*8 4x24*16 1x32@0.2*8", noise=0.05,
-    guesses=PencilClues(),
+DEFAULTS = TaskDefaults(  # the plan: a point of tune's frontier, with guesses (docs/LOG.md)
+    model="pencil", stopping={"rules": True}, noise=0.05, guesses=PencilClues(),
+    stages="1x32 2x16 2x16?1*7 4x24?1*16 1x32@0.2*8",
 )  # fmt: skip
 
 
