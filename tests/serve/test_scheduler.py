@@ -25,7 +25,7 @@ from tiltrm.serve.scheduler import (
     load_model,
     shared_search,
 )
-from tiltrm.solving import build_search, plan_views, solve_texts
+from tiltrm.solving import build_search, plan_clues, plan_views, solve_texts
 from tiltrm.tasks import Sudoku
 
 from .service import serving
@@ -112,7 +112,8 @@ def test_joined_batches_keep_what_each_has_visited(toy: TRM) -> None:
 
 def test_joined_batches_guess_as_each_alone(toy: TRM) -> None:
     plan = Adaptive(parse_stages("4x2 3x2?1"), noise=1.0, symmetric_views=True)
-    search = adaptive_search(toy, plan, {}, views=plan_views(plan, TASK, toy, CPU))
+    seen, clues = plan_views(plan, TASK, toy, CPU), plan_clues(plan, TASK)
+    search = adaptive_search(toy, plan, {}, views=seen, clues=clues)
     shared = SharedSearch(load_model("toy", toy, TASK, CPU, 1), TASK, search)
     halves = halves_of(shared, toy, 2)  # the votes are counted, nothing is guessed yet
     whole = [step.cloud.state.answer for step in search.run(join(halves).batch)]

@@ -29,6 +29,8 @@ def _planned(own: Adaptive, usual: Adaptive) -> Iterator[str]:
     """The differences to the usual plan: the sizes if they suffice, else every stage."""
     if own.symmetric_views != usual.symmetric_views:
         yield TURNED if own.symmetric_views else f"not {TURNED}"
+    if not own.symmetric_views:
+        usual = usual.without_guesses()  # as `complete` does
     for name in STEERING[1:]:  # the noise belongs to the stages
         if getattr(own, name) != getattr(usual, name):
             yield f"{name} {getattr(own, name)}"
