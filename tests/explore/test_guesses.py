@@ -102,15 +102,8 @@ def test_several_guesses_fill_several_cells() -> None:
 
 def test_particles_see_their_guesses_and_are_judged_on_the_puzzle() -> None:
     tokens, infos = puzzles(3), list[StepInfo]()
-    solve(
-        Echo(),
-        tokens,
-        {},
-        replace(GUESSING, noise=1.0),
-        views=VIEWS,
-        clues=CLUES,
-        watch=infos.append,
-    )
+    plan = replace(GUESSING, noise=1.0)
+    solve(Echo(), tokens, {}, plan, views=VIEWS, clues=CLUES, watch=infos.append)
     votes = None
     for info in (infos[1], infos[3]):  # the last steps of the two stages before
         alive = torch.ones(info.score.shape, dtype=torch.bool)

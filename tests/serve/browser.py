@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
+from urllib.parse import parse_qs
 
 import pytest
 
@@ -92,3 +93,16 @@ def typed(page: Any) -> str:
 def text(page: Any, name: str) -> str:
     """The text of an element."""
     return str(page.text_content(name))
+
+
+def paste(page: Any, puzzle: str) -> None:
+    """Take a text as the puzzle, by the field for it."""
+    if not page.is_visible("#text"):
+        page.click("#paste summary")
+    page.fill("#text", puzzle)
+    page.click("#take")
+
+
+def puzzle_of(page: Any) -> str:
+    """The puzzle on the board, which the page's own address holds."""
+    return parse_qs(page.evaluate("location.hash.slice(1)"))["puzzle"][0]

@@ -5,7 +5,6 @@ from collections.abc import Iterator
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
-from urllib.parse import parse_qs
 
 import pytest
 import torch
@@ -19,7 +18,7 @@ from tiltrm.tasks.arc.draw import NO_RECTANGLE, PALETTE
 from tiltrm.tasks.arc.grids import ColourGrid
 from tiltrm.tasks.arc.tokens import BLACK, BOARD, VOCABULARY
 
-from .browser import PHONE, Tab, text
+from .browser import PHONE, Tab, paste, puzzle_of, text
 from .service import serving
 
 TASKS = {"arc": ARC, "mini-arc": MINI_ARC}
@@ -78,18 +77,6 @@ def pages(browser: Any, stubborn: Any) -> Iterator[Any]:
         for tab in tabs:
             tab.context.close()
             assert tab.complaints == []
-
-
-def paste(page: Any, puzzle: str) -> None:
-    if not page.is_visible("#text"):
-        page.click("#paste summary")
-    page.fill("#text", puzzle)
-    page.click("#take")
-
-
-def puzzle_of(page: Any) -> str:
-    """The puzzle on the board, which the page's own address holds."""
-    return parse_qs(page.evaluate("location.hash.slice(1)"))["puzzle"][0]
 
 
 @pytest.mark.usefixtures("no_progress")

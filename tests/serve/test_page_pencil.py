@@ -5,7 +5,6 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
-from urllib.parse import parse_qs
 
 import pytest
 from tests.tasks.pencil.pencil_samples import LINK, PUZZLES
@@ -15,7 +14,7 @@ from tiltrm.solving import solve_texts
 from tiltrm.tasks.pencil import PENCIL, TASKS, address, text
 from tiltrm.tasks.pencil.puzzle import Kind, edges
 
-from .browser import PHONE, WIDE, Tab
+from .browser import PHONE, WIDE, Tab, paste, puzzle_of
 from .browser import text as shown
 from .service import Service, serving
 
@@ -60,18 +59,6 @@ def page(browser: Any, served: Served) -> Iterator[Any]:
     assert all(url.startswith((served.address, "file:", "blob:")) for url in tab.requests)
 
 
-def paste(page: Any, puzzle: str) -> None:
-    if not page.is_visible("#text"):
-        page.click("#paste summary")
-    page.fill("#text", puzzle)
-    page.click("#take")
-
-
-def drawn(page: Any) -> str:
-    """The address on the board, which the page's own address holds."""
-    return parse_qs(page.evaluate("location.hash.slice(1)"))["puzzle"][0]
-
-
 def test_the_page_reads_and_writes_addresses_as_the_library_does(page: Any) -> None:
     texts = [sample["puzzle"] for task in TASKS for sample in SAMPLES[task.name]]
     texts += [puzzle for puzzle, _ in PUZZLES.values()]
@@ -104,7 +91,7 @@ def test_paste_an_address_and_watch_it_solved(page: Any, served: Served, name: s
     page.keyboard.press("Home")
     assert shown(page, "#where") == "step 1 · 1 particle"
     page.click("#link")
-    assert drawn(page) == puzzle
+    assert puzzle_of(page) == puzzle
 
 
 def test_a_grid_shows_the_answer_in_its_cells(page: Any, served: Served) -> None:
@@ -141,10 +128,10 @@ def test_draw_a_light_up(page: Any) -> None:
     choose(page, "lightup", 5, 4)
     for key in ("#", "ArrowRight", "2", "ArrowDown", "0", "ArrowDown", "4", "Delete"):
         page.keyboard.press(key)
-    assert drawn(page) == plain("lightup", "#2.../.0.../...../.....")
+    assert puzzle_of(page) == plain("lightup", "#2.../.0.../...../.....")
     page.keyboard.press("3")
     page.keyboard.press("1")  # not 31: a cell has one number
-    assert drawn(page) == plain("lightup", "#2.../.0.../.1.../.....")
+    assert puzzle_of(page) == plain("lightup", "#2.../.0.../.1.../.....")
     label = page.get_attribute("#cell-11", "aria-label")
     assert label == "row 3, column 2: black cell 1"
 
@@ -154,14 +141,16 @@ def test_draw_a_nurikabe_and_a_tapa(page: Any) -> None:
     page.keyboard.type("12")
     page.keyboard.press("End")
     page.keyboard.type("?")
-    assert drawn(page) == plain("nurikabe", "12 . . ?/. . . ./. . . ./. . . ./. . . .")
+    assert puzzle_of(page) == plain("nurikabe", "12 . . ?/. . . ./. . . ./. . . ./. . . .")
     choose(page, "tapa", 4, 4)
     page.keyboard.type("113")
     page.keyboard.press("PageDown")
     page.click("#pad button[aria-label='Unknown number']")
     page.click("#pad button[aria-label='Number 3']")
     page.focus("[role=grid]")
-    assert drawn(page) == plain("tapa", "113 . . ./. . . ./. . . ./?3 . . .").replace("?3", "3?")
+    assert puzzle_of(page) == plain("tapa", "113 . . ./. . . ./. . . ./?3 . . .").replace(
+        "?3", "3?"
+    )
 
 
 def test_draw_a_heyawake_with_the_keyboard_and_with_a_pointer(page: Any) -> None:
@@ -169,25 +158,25 @@ def test_draw_a_heyawake_with_the_keyboard_and_with_a_pointer(page: Any) -> None
     for _ in range(4):
         page.keyboard.press("Shift+ArrowRight")
         page.keyboard.press("ArrowDown")
-    assert drawn(page) == plain("heyawake", "abbb/abbb/abbb/abbb")
+    assert puzzle_of(page) == plain("heyawake", "abbb/abbb/abbb/abbb")
     page.keyboard.press("2")  # from any cell of the room
     page.keyboard.press("End")
     page.keyboard.press("1")
     wanted = "a2 b1 b b/a b b b/a b b b/a b b b"
-    assert drawn(page) == plain("heyawake", wanted)
+    assert puzzle_of(page) == plain("heyawake", wanted)
     box = page.locator("#cell-2").bounding_box()
     for row in range(4):
         page.mouse.click(box["x"] + box["width"] - 1, box["y"] + (row + 0.5) * box["height"])
-    assert drawn(page) == plain(
+    assert puzzle_of(page) == plain(
         "heyawake", wanted.replace("b b b", "b b c").replace("b1 b b", "b1 b c")
     )
     page.mouse.click(box["x"] + box["width"] - 1, box["y"] + 0.5 * box["height"])  # a door
-    puzzle = address.read(drawn(page))
+    puzzle = address.read(puzzle_of(page))
     assert not dict(zip(edges(4, 4), puzzle.borders, strict=True))[2, 3]
     label = page.get_attribute("#cell-2", "aria-label")
     assert label == "row 1, column 3: 1, room 2, borders above"
     page.select_option("#rows", "5")
-    assert address.read(drawn(page)).height == 5
+    assert address.read(puzzle_of(page)).height == 5
 
 
 @pytest.mark.parametrize(
@@ -207,13 +196,13 @@ def test_a_bad_address_is_refused_in_words(page: Any, puzzle: str, said: str) ->
     paste(page, PUZZLES["tapa"][0])
     paste(page, puzzle)
     assert shown(page, "#fault") == said
-    assert drawn(page) == PUZZLES["tapa"][0]  # what was there stays
+    assert puzzle_of(page) == PUZZLES["tapa"][0]  # what was there stays
 
 
 def test_a_sudoku_can_be_pasted_as_an_address(page: Any) -> None:
     paste(page, f"{LINK}sudoku/9/9/5zzzz")
     assert page.is_checked("[name=task][value=sudoku]")
-    assert drawn(page) == "5" + "." * 80
+    assert puzzle_of(page) == "5" + "." * 80
 
 
 def test_an_empty_board_is_not_sent(page: Any) -> None:
@@ -227,12 +216,12 @@ def test_generate(page: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("ortools", reason="needs OR-Tools: pip install .[generate]")
     page.check("[name=task][value=lightup]", force=True)
     page.wait_for_function("location.hash.includes('p%3Flightup')")
-    before = drawn(page)
+    before = puzzle_of(page)
     page.click("#generate")
     page.wait_for_function(
         "before => !location.hash.includes(encodeURIComponent(before))", arg=before
     )
-    assert address.read(drawn(page)).kind.name == "lightup"
+    assert address.read(puzzle_of(page)).kind.name == "lightup"
     monkeypatch.setitem(sys.modules, "ortools.sat.python", None)
     page.click("#generate")
     page.wait_for_selector("#trouble:has-text('install')")

@@ -3,8 +3,8 @@
 The trajectories that fail on a hard puzzle disagree on some of it. With a right clue more, the rest
 is an easier puzzle of the same kind. A wrong one leaves a puzzle without a solution, which no
 stopping rule should decide, and the next stage guesses again. Answers are judged on the puzzle as
-it was given. The task says which clues an answer gives (`tiltrm.tasks.base.Clues`): the value of a
-blank cell, or the number of a room.
+it was given. The task says which clues an answer gives (`Clues`): the value of a blank cell, or
+the number of a room.
 """
 
 import torch

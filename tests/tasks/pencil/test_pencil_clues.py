@@ -11,8 +11,7 @@ from tiltrm.tasks.pencil.puzzle import PencilPuzzle, room_clues
 from tiltrm.tasks.pencil.tokens import SHADED, UNSHADED, decode
 
 CLUES = PencilClues()
-# Rooms a (number 1), b and c (both without), e (without).
-ROOMS = "a1 a b b/a c c b/d c e e/d c e e"
+ROOMS = "a1 a b b/a c c b/d c e e/d c e e"  # five rooms; only the first one has a number
 ANSWER = ".#.#/..../#..#/..#."
 
 
@@ -43,16 +42,14 @@ def test_an_answer_gives_numbers_to_rooms_without_one() -> None:
 def test_numbers_above_six_are_not_guessed() -> None:
     question = HEYAWAKE.encode("/".join(["a a a a"] * 4))
     for count, given in ((6, True), (7, False)):
-        answer = torch.where(torch.arange(100) < 10, SHADED, UNSHADED)
-        answer[:10] = UNSHADED
-        cells = [0, 2, 11, 13, 20, 22, 31][:count]
-        answer[cells] = SHADED
+        answer = torch.full((100,), UNSHADED)
+        answer[[0, 2, 11, 13, 20, 22, 31][:count]] = SHADED
         said = CLUES.in_answers(question[None], answer[None, None])
         assert bool(said.any()) == given
 
 
 def test_types_guess_together_as_each_alone() -> None:
-    """Boards of several types and particles in one batch; a wrong cell or number is judged so."""
+    """Boards of two types, with two particles each, in one batch."""
     questions = [HEYAWAKE.encode(ROOMS), NURIKABE.encode("2 . . . / . . . 3 / . . . . / 1 . . .")]
     answers = [
         torch.stack([task.encode(text, answer=True) for text in texts])

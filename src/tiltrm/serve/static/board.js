@@ -1,10 +1,10 @@
 // The board to type or draw on. One element has the focus and names its active cell, so that 81 or
 // 900 cells are one stop of the Tab key.
 
+import { activate, cellAfter } from "./cell_board.js";
 import { byId, make } from "./dom.js";
 import { TASKS, blankPuzzle, faults, parse, place } from "./tasks.js";
 
-const MOVES = { ArrowLeft: [0, -1], ArrowRight: [0, 1], ArrowUp: [-1, 0], ArrowDown: [1, 0] };
 const MARKS = { "#": "wall", " ": "free", S: "start", G: "goal" };
 const TOOLS = { "#": "Wall", " ": "Free", S: "Start", G: "Goal" };
 
@@ -118,11 +118,7 @@ export class Board {
   }
 
   move(cell) {
-    this.cells[this.active].setAttribute("aria-selected", "false");
-    this.active = cell;
-    this.cells[cell].setAttribute("aria-selected", "true");
-    this.name(cell);
-    this.grid.setAttribute("aria-activedescendant", `cell-${cell}`);
+    activate(this, cell);
   }
 
   /** Put a mark into a cell, or several. A maze has one S and one G, so the old one is removed. */
@@ -151,16 +147,8 @@ export class Board {
 
   key(event) {
     if (event.ctrlKey || event.metaKey || event.altKey) return;
-    const { side, active } = this;
-    const row = Math.floor(active / side), column = active % side, last = side - 1;
-    const step = MOVES[event.key];
-    if (step) {
-      const within = (value) => Math.min(Math.max(value, 0), last);
-      this.move(within(row + step[0]) * side + within(column + step[1]));
-    } else if (event.key === "Home") this.move(row * side);
-    else if (event.key === "End") this.move(row * side + last);
-    else if (event.key === "PageUp") this.move(column);
-    else if (event.key === "PageDown") this.move(last * side + column);
+    const cell = cellAfter(event.key, this.active, this.side, this.side);
+    if (cell !== null) this.move(cell);
     else if (!(this.drawn ? this.typeMark(event.key) : this.typeClue(event.key))) return;
     event.preventDefault();
   }

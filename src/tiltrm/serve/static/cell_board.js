@@ -74,11 +74,7 @@ export class CellBoard {
   }
 
   move(cell) {
-    this.cells[this.active].setAttribute("aria-selected", "false");
-    this.active = cell;
-    this.cells[cell].setAttribute("aria-selected", "true");
-    this.name(cell);
-    this.grid.setAttribute("aria-activedescendant", `cell-${cell}`);
+    activate(this, cell);
   }
 
   /** Another board of the same type. */
@@ -103,15 +99,8 @@ export class CellBoard {
   key(event) {
     if (event.ctrlKey || event.metaKey || event.altKey) return;
     const { width, height } = this.board;
-    const row = Math.floor(this.active / width), column = this.active % width;
-    const step = MOVES[event.key];
-    if (step) {
-      const within = (value, most) => Math.min(Math.max(value, 0), most - 1);
-      this.move(within(row + step[0], height) * width + within(column + step[1], width));
-    } else if (event.key === "Home") this.move(row * width);
-    else if (event.key === "End") this.move(row * width + width - 1);
-    else if (event.key === "PageUp") this.move(column);
-    else if (event.key === "PageDown") this.move((height - 1) * width + column);
+    const cell = cellAfter(event.key, this.active, width, height);
+    if (cell !== null) this.move(cell);
     else if ([".", " ", "Backspace", "Delete"].includes(event.key)) this.erase();
     else if (!this.type(event.key)) return;
     event.preventDefault();
@@ -133,6 +122,27 @@ export class CellBoard {
       return false;
     }
   }
+}
+
+/** Make a cell of a board the active one, which the element with the focus names. */
+export function activate(board, cell) {
+  board.cells[board.active].setAttribute("aria-selected", "false");
+  board.active = cell;
+  board.cells[cell].setAttribute("aria-selected", "true");
+  board.name(cell);
+  board.grid.setAttribute("aria-activedescendant", `cell-${cell}`);
+}
+
+/** The cell to which a key moves on a board of these sides; null for a key that does not move. */
+export function cellAfter(key, active, width, height) {
+  const row = Math.floor(active / width), column = active % width;
+  const within = (value, most) => Math.min(Math.max(value, 0), most - 1);
+  if (key === "Home") return row * width;
+  if (key === "End") return row * width + width - 1;
+  if (key === "PageUp") return column;
+  if (key === "PageDown") return (height - 1) * width + column;
+  const step = MOVES[key];
+  return step ? within(row + step[0], height) * width + within(column + step[1], width) : null;
 }
 
 /** A button of the pad. */

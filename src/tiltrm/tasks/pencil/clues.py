@@ -13,8 +13,8 @@ from torch import Tensor
 from tiltrm.tasks.base import PAD
 from tiltrm.tasks.grid import CellClues
 from tiltrm.tasks.pencil import boards
-from tiltrm.tasks.pencil.rules import in_room, rooms
-from tiltrm.tasks.pencil.tokens import CELLS, MORE, NUMBERS, ROOM, SHADED
+from tiltrm.tasks.pencil.rules import in_room, room_labels, room_number
+from tiltrm.tasks.pencil.tokens import CELLS, MORE, SHADED
 
 
 @dataclass(frozen=True)
@@ -35,15 +35,11 @@ class PencilClues(CellClues):
         own = in_room(clues)
         if own.any():
             boards_of, first = puzzles[own].long(), cells[own][:, None]
-            labels = rooms(boards_of)
-            shown = _number(clues[own].long())[:, None] - _number(boards_of)
+            labels = room_labels(boards_of)
+            shown = room_number(clues[own].long())[:, None] - room_number(boards_of)
             same = labels == labels.gather(-1, first)
             filled[own] = torch.where(same, boards_of + shown, boards_of).to(filled.dtype)
         return filled
-
-
-def _number(ids: Tensor) -> Tensor:
-    return (ids - ROOM) % NUMBERS
 
 
 def _numbers(puzzles: Tensor, answers: Tensor) -> Tensor:
@@ -51,10 +47,10 @@ def _numbers(puzzles: Tensor, answers: Tensor) -> Tensor:
 
     A number above 6 is shown by two kinds of cells, so it is not guessed.
     """
-    labels, cells = rooms(puzzles), torch.arange(CELLS, device=puzzles.device)
+    labels, cells = room_labels(puzzles), torch.arange(CELLS, device=puzzles.device)
     first = torch.full((len(puzzles), boards.LABELS), CELLS, device=puzzles.device)
     first.scatter_reduce_(-1, labels, cells.expand_as(labels), "amin")
-    opens = (first.gather(-1, labels) == cells) & in_room(puzzles) & (_number(puzzles) == 0)
+    opens = (first.gather(-1, labels) == cells) & in_room(puzzles) & (room_number(puzzles) == 0)
     each = labels[:, None].expand(answers.shape)
     count = boards.sum_by(each, answers == SHADED).gather(-1, each)
     return torch.where(opens[:, None] & (count < MORE - 1), puzzles[:, None] + 1 + count, PAD)

@@ -142,7 +142,12 @@ def in_room(puzzle: Tensor) -> Tensor:
     return (puzzle >= ROOM) & (puzzle < WALL)
 
 
-def rooms(puzzle: Tensor) -> Tensor:
+def room_number(ids: Tensor) -> Tensor:
+    """What the cells of rooms show of their numbers: 0 for none, n + 1 for n, or MORE."""
+    return (ids - ROOM) % NUMBERS
+
+
+def room_labels(puzzle: Tensor) -> Tensor:
     """A label for each cell, equal within a room: (board, cell) of Heyawakes -> (board, cell)."""
     return boards.components(boards.runs(_room_starts(_grid(puzzle.to(torch.int16)))))
 
@@ -203,7 +208,7 @@ def _parts_beyond_first(sizes: Tensor) -> Tensor:
 def _heyawake(own: _Boards) -> Counts:
     areas, rooms = own.areas, own.rooms
     white = own.inside & ~own.marked
-    number = torch.where(in_room(own.puzzle), (own.puzzle - ROOM) % NUMBERS, 0).flatten(-2)
+    number = torch.where(in_room(own.puzzle), room_number(own.puzzle), 0).flatten(-2)
     more = number == MORE
     shown = boards.largest_by(rooms.labels, number.clamp(max=MORE - 1))
     beyond_more = boards.sum_by(rooms.labels, own.marked.flatten(-2).char() - more.char())

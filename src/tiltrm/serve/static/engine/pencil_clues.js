@@ -1,10 +1,8 @@
 // Clues that a guess may add to a pencil puzzle: tiltrm/tasks/pencil/clues.py for one board.
 
 import { CELL_CLUES } from "./guesses.js";
-import { isRoom, roomLabels } from "./pencil_rules.js";
-import { MORE, NUMBERS, ROOM, SHADED } from "./pencil_tokens.js";
-
-const numberOf = (token) => (token - ROOM) % NUMBERS;
+import { isRoom, roomLabels, roomNumber } from "./pencil_rules.js";
+import { MORE, SHADED } from "./pencil_tokens.js";
 
 /** Values of blank cells; of a Heyawake, the numbers of rooms that have none. */
 export const PENCIL_CLUES = {
@@ -16,7 +14,7 @@ export const PENCIL_CLUES = {
     const shaded = labels.map(() => 0);
     labels.forEach((first, cell) => (shaded[first] += Number(answer[cell] === SHADED)));
     puzzle.forEach((token, cell) => {
-      const open = labels[cell] === cell && isRoom(token) && numberOf(token) === 0;
+      const open = labels[cell] === cell && isRoom(token) && roomNumber(token) === 0;
       if (open && shaded[cell] < MORE - 1) found[cell] = token + 1 + shaded[cell];
     });
     return found;
@@ -26,6 +24,6 @@ export const PENCIL_CLUES = {
   add(puzzle, cell, clue) {
     if (!isRoom(clue)) return CELL_CLUES.add(puzzle, cell, clue);
     const labels = roomLabels(puzzle);
-    return puzzle.map((token, other) => (labels[other] === labels[cell] ? token - numberOf(token) + numberOf(clue) : token));
+    return puzzle.map((token, other) => (labels[other] === labels[cell] ? token - roomNumber(token) + roomNumber(clue) : token));
   },
 };

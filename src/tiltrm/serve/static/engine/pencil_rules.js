@@ -16,6 +16,8 @@ const AROUND = [[-1, -1], [-1, 0], [-1, 1], [0, 1], [1, 1], [1, 0], [1, -1], [0,
 const count = (is) => CELLS.filter(is).length;
 const atRight = (cell) => (cell % SIDE < SIDE - 1 ? cell + 1 : -1);
 const below = (cell) => (cell < SIDE * (SIDE - 1) ? cell + SIDE : -1);
+/** What a cell of a room shows of its number: 0 for none, n + 1 for n, or MORE. */
+export const roomNumber = (token) => (token - ROOM) % NUMBERS;
 export const isRoom = (token) => token >= ROOM && token < WALL;
 
 /** The cells that a question decides: clues that stand in the way, and all outside. */
@@ -130,7 +132,7 @@ function heyawake(puzzle, shaded) {
   const bordered = borderedIn(puzzle), labels = roomLabels(puzzle);
   const rooms = new Map(); // by label: the number that is shown, cells that show MORE, shaded cells
   for (const cell of CELLS) {
-    const number = isRoom(puzzle[cell]) ? (puzzle[cell] - ROOM) % NUMBERS : 0;
+    const number = isRoom(puzzle[cell]) ? roomNumber(puzzle[cell]) : 0;
     const own = rooms.get(labels[cell]) ?? { shown: 0, more: 0, shaded: 0 };
     own.shown = Math.max(own.shown, Math.min(number, MORE - 1));
     own.more += Number(number === MORE);
